@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,17 @@ from pydantic import BaseModel, ValidationError
 from trainer.errors import ConfigError
 
 MAX_BYTES = 1 << 20  # a run file is a page of text; more is a mistake (a data file, an image)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 reads `1e-8` as text, which nobody who writes `eps: 1e-8` means; JSON and YAML 1.2 read a number."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
+    list("-+.0123456789"),
+)
 
 
 @dataclass(frozen=True)
@@ -59,11 +71,11 @@ def parse_file(path: Path) -> Document:
 def parse_text(text: str, source: str) -> Document:
     """As `parse_file`, from text; `source` is how messages name it."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=_Loader)
         lines: dict[str, int | str] = {}
         if root is not None:
             _walk(root, "", lines, source)
-        values = yaml.safe_load(text)
+        values = yaml.load(text, Loader=_Loader)  # a SafeLoader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
@@ -84,7 +96,7 @@ def parse_override(text: str) -> tuple[str, object]:
     if not equals or not field.strip():
         raise ConfigError(f"command line  `{text}` is not FIELD=VALUE", "For example accumulation.accum_steps=8")
     try:
-        return field.strip(), yaml.safe_load(value)
+        return field.strip(), yaml.load(value, Loader=_Loader)  # a SafeLoader
     except yaml.YAMLError:
         raise ConfigError(f"command line  `{text}`: the value is not valid YAML") from None
 
