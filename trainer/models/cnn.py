@@ -27,11 +27,9 @@ class Residual(nn.Module):
 
 
 class Cnn(nn.Module):
-    """Images `x` [samples, h, w] or [samples, channels, h, w] -> `classes` logits; halves the image after each block."""
+    """Images `x` [samples, h, w] or [samples, channels, h, w] -> `classes` logits; each block halves the image."""
 
-    def __init__(
-        self, channels: int = 1, width: int = 32, blocks: int = 2, classes: int = 10, groups: int = 4
-    ) -> None:
+    def __init__(self, channels: int = 1, width: int = 32, blocks: int = 2, classes: int = 10, groups: int = 4) -> None:
         super().__init__()
         self.channels = channels
         self.stem = nn.Conv2d(channels, width, 3, padding=1)

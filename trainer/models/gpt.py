@@ -102,6 +102,7 @@ class Gpt(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 nn.init.normal_(module.weight, std=0.02)
-        for block in self.blocks:  # the sum over 2 × layers residual branches keeps its variance
-            for last in (block.attention.out, block.down):
-                nn.init.normal_(last.weight, std=0.02 / (2 * layers) ** 0.5)
+        for module in self.modules():  # the sum over 2 × layers residual branches keeps its variance
+            if isinstance(module, Block):
+                for last in (module.attention.out, module.down):
+                    nn.init.normal_(last.weight, std=0.02 / (2 * layers) ** 0.5)
