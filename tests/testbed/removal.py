@@ -1,0 +1,60 @@
+"""Take away what carries our labels, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from docker import DockerClient
+from docker.errors import APIError, NotFound
+from docker.models.containers import Container
+
+from tests.testbed.labels import ROLE, having
+
+# Units first: a host that is removed with running inner containers leaves empty cgroup folders on a cgroup v1 engine.
+STOP_INNER = "timeout 20 systemctl stop gradferry-trainer.service docker.socket docker.service containerd.service"
+
+
+def remove_bed(client: DockerClient, clone_id: str, bed: str | None) -> int:
+    """Containers, networks and volumes of one bed, or of all beds of the clone (None). How many things there were."""
+    having_labels = having(clone_id, bed)
+    containers = client.containers.list(all=True, filters=having_labels)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(remove_container, containers))
+    networks = client.networks.list(filters=having_labels)
+    volumes = client.volumes.list(filters=having_labels)
+    _each(networks, lambda network: network.remove())
+    _each([volume for volume in volumes if bed or _belongs_to_a_bed(volume)], lambda volume: volume.remove(force=True))
+    return len(containers) + len(networks) + len(volumes)
+
+
+def remove_cached(client: DockerClient, clone_id: str) -> int:
+    """Seed volumes and images; an image that another clone's container uses stays."""
+    volumes = client.volumes.list(filters=having(clone_id))
+    images = client.images.list(filters=having(clone_id))
+    _each(volumes, lambda volume: volume.remove(force=True))
+    for image in images:
+        for tag in image.tags:
+            with suppress(APIError):
+                client.images.remove(tag)
+    return len(volumes) + len(images)
+
+
+def remove_container(container: Container) -> None:
+    with suppress(APIError):  # it may not run, or have no systemd any more
+        if container.labels.get(ROLE) == "host" and container.status == "running":
+            container.exec_run(["sh", "-c", STOP_INNER])
+    with suppress(NotFound):
+        container.remove(force=True, v=True)
+
+
+def _belongs_to_a_bed(volume: Any) -> bool:
+    return (volume.attrs.get("Labels") or {}).get(ROLE) != "seed"
+
+
+def _each(things: Iterable[Any], remove: Callable[[Any], object]) -> None:
+    for thing in things:
+        with suppress(NotFound):
+            remove(thing)
