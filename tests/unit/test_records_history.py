@@ -40,8 +40,16 @@ def test_a_line_carries_who_when_and_what(tmp_path: Path) -> None:
     write(tmp_path / "h.jsonl", step(1))
     line = json.loads((tmp_path / "h.jsonl").read_text())
     assert line == {
-        **{"t": 0, "host": "a", "rank": 0, "event": "step"},
-        **{"step": 1, "epoch": 0, "start": 0, "stop": 8, "read": [[0, 8]], "loss": 0.5},
+        "t": 0,
+        "host": "a",
+        "rank": 0,
+        "event": "step",
+        "step": 1,
+        "epoch": 0,
+        "start": 0,
+        "stop": 8,
+        "read": [[0, 8]],
+        "loss": 0.5,
     }
 
 

@@ -151,9 +151,9 @@ _JSON_NAMES = {"before": "from", "after": "to"}
 
 
 def encode(event: Event) -> dict[str, Any]:
-    """The event's own fields as JSON values; absent ones are left out."""
-    values = {_JSON_NAMES.get(f.name, f.name): getattr(event, f.name) for f in fields(event)}
-    return {name: _finite(value) for name, value in values.items() if value is not None and value != ()}
+    """The event's own fields as JSON values; those at their default are left out."""
+    told = {f.name: getattr(event, f.name) for f in fields(event) if getattr(event, f.name) != f.default}
+    return {_JSON_NAMES.get(name, name): _finite(value) for name, value in told.items()}
 
 
 def decode(name: str, values: Mapping[str, Any]) -> Event | None:
@@ -169,8 +169,6 @@ def decode(name: str, values: Mapping[str, Any]) -> Event | None:
         json_name = _JSON_NAMES.get(field.name, field.name)
         if json_name in values:
             found[field.name] = values[json_name]
-        elif field.name == "loss":  # encode leaves None out
-            found[field.name] = None
         elif field.default is MISSING:
             raise KeyError(json_name)
     if "read" in found:

@@ -86,16 +86,18 @@ def read_histories(*folders: str | Path) -> Histories:
     known: set[tuple[object, ...]] = set()
     entries: list[Entry] = []
     for part in parts:
-        for entry in part.entries:
-            key = (entry.t, entry.host, entry.rank, entry.event.name, json.dumps(encode(entry.event), sort_keys=True))
-            if key not in known:
-                known.add(key)
-                entries.append(entry)
+        keyed = [(_key(entry), entry) for entry in part.entries]
+        entries += [entry for key, entry in keyed if key not in known]
+        known |= {key for key, _ in keyed}  # between files only: a line that stands twice in one was written twice
     return Histories(
         tuple(entries),
         tuple(place for part in parts for place in part.torn),
         tuple(place for part in parts for place in part.damaged),
     )
+
+
+def _key(entry: Entry) -> tuple[object, ...]:
+    return entry.t, entry.host, entry.rank, entry.event.name, json.dumps(encode(entry.event), sort_keys=True)
 
 
 def _files(folder: Path) -> Iterator[Path]:
