@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from docker import DockerClient
 from docker.models.containers import Container
@@ -36,17 +36,16 @@ class Host:
         return self.client.containers.get(self.placed.container)
 
     def run(self, command: Sequence[str] | str) -> str:
-        """Output of a command run as root by the engine, not over SSH. A text is given to sh. Raises BedError if it fails."""
-        argv = ["sh", "-c", command] if isinstance(command, str) else list(command)
-        code, (out, err) = self.container.exec_run(argv, demux=True)
+        """Output of a command run as root through the engine, not SSH. A text is given to sh. BedError if it fails."""
+        code, output = self.container.exec_run(_argv(command), demux=True)
+        streams = cast("tuple[bytes | None, bytes | None]", output)
+        out, err = ((part or b"").decode(errors="replace") for part in streams)
         if code:
-            said = (err or out or b"").decode(errors="replace").strip()[-500:]
-            raise BedError(f"{self.name}: {command!r} exited with {code}: {said}")
-        return (out or b"").decode(errors="replace")
+            raise BedError(f"{self.name}: {command!r} exited with {code}: {(err or out).strip()[-500:]}")
+        return out
 
     def succeeds(self, command: Sequence[str] | str) -> bool:
-        argv = ["sh", "-c", command] if isinstance(command, str) else list(command)
-        return bool(self.container.exec_run(argv).exit_code == 0)
+        return bool(self.container.exec_run(_argv(command)).exit_code == 0)
 
     def read(self, path: str) -> str | None:
         """Text of a file on the host, None where there is none."""
@@ -92,3 +91,7 @@ class Host:
 
     def wait_for(self, condition: Callable[[], T | None], what: str, *, within_s: float) -> T:
         return wait_for(condition, f"{self.name}: {what}", within_s=within_s)
+
+
+def _argv(command: Sequence[str] | str) -> list[str]:
+    return ["sh", "-c", command] if isinstance(command, str) else list(command)

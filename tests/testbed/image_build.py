@@ -12,7 +12,7 @@ from docker.errors import ImageNotFound
 
 from tests.testbed.engine import Say
 from tests.testbed.errors import BedError
-from tests.testbed.labels import labels
+from tests.testbed.labels import Owner
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Recipe:
         return f"gradferry/{self.stage}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def built(client: DockerClient, recipe: Recipe, clone_id: str, say: Say) -> str:
+def built(client: DockerClient, recipe: Recipe, owner: Owner, say: Say) -> str:
     """The tag of the image, which is built if it is not there. Raises BedError with the end of the builder's output."""
     if has_image(client, recipe.tag):
         return recipe.tag
@@ -41,7 +41,7 @@ def built(client: DockerClient, recipe: Recipe, clone_id: str, say: Say) -> str:
         encoding="utf-8",
         target=recipe.stage,
         buildargs={"ROOTFS": recipe.rootfs},
-        labels=labels(clone_id, "image"),
+        labels=owner.labels("image"),
         tag=recipe.tag,
         rm=True,
         forcerm=True,

@@ -9,6 +9,7 @@ from docker import DockerClient
 from tests.testbed.engine import Say
 from tests.testbed.folders import Folders
 from tests.testbed.image_build import Recipe, built
+from tests.testbed.labels import Owner
 from tests.testbed.rootfs import rootfs
 
 SUITE = "bookworm"
@@ -28,4 +29,4 @@ class Images:
         dockerfile = (self.folders.root / "docker" / "vps.Dockerfile").read_text()
         start = rootfs(self.client, self.suite, self.folders.cache, self.folders.clone_id, self.say)
         recipe = Recipe(stage, dockerfile, start)
-        return built(self.client, recipe, self.folders.clone_id, self.say)
+        return built(self.client, recipe, Owner(self.folders.clone_id), self.say)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 CLONE = "gradferry.testbed.clone"  # which clone made it
 BED = "gradferry.testbed.bed"  # which bed it belongs to; images and seed volumes belong to none
-ROLE = "gradferry.testbed.role"  # host, wan, control, seed, image
+ROLE = "gradferry.testbed.role"  # host, wan, control, network, volume, seed, image, probe, copy
 
 
-def labels(clone_id: str, role: str, bed: str | None = None) -> dict[str, str]:
-    """Labels of a thing with `role`, of `bed` if it belongs to one."""
-    return {CLONE: clone_id, ROLE: role} | ({BED: bed} if bed else {})
+@dataclass(frozen=True)
+class Owner:
+    """Whose a thing on the engine is: a clone's, and perhaps one of its beds'."""
 
+    clone_id: str
+    bed: str | None = None
 
-def having(clone_id: str, bed: str | None = None) -> dict[str, list[str]]:
-    """Filter for Docker's lists: everything of this clone, or of one bed in it."""
-    return {"label": [f"{CLONE}={clone_id}"] + ([f"{BED}={bed}"] if bed else [])}
+    @property
+    def prefix(self) -> str:
+        """What names of the bed's containers, networks and volumes begin with: beds of two clones do not meet."""
+        return f"gf-{self.clone_id[:4]}-{self.bed}"
+
+    def labels(self, role: str) -> dict[str, str]:
+        return {CLONE: self.clone_id, ROLE: role} | ({BED: self.bed} if self.bed else {})
+
+    def filters(self) -> dict[str, Any]:
+        """For the engine's lists: everything of the bed, or of the whole clone where no bed is named."""
+        return {"label": [f"{CLONE}={self.clone_id}"] + ([f"{BED}={self.bed}"] if self.bed else [])}

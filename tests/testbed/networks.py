@@ -12,15 +12,15 @@ from docker.types import IPAMConfig, IPAMPool
 
 from tests.testbed.addresses import Site, free_sites, routed_networks
 from tests.testbed.errors import BedError
-from tests.testbed.labels import labels
+from tests.testbed.labels import Owner
 
 
-def make_site(client: DockerClient, name: str, clone_id: str, bed: str) -> Site:
-    """A new network `name`. Another bed may take a subnet between our look and our request: then the next one is tried."""
-    for site, _ in zip(free_sites(_used(client), Random(f"{bed} {name}")), range(50), strict=False):
+def make_site(client: DockerClient, name: str, owner: Owner) -> Site:
+    """A new network `name`. A subnet that another bed takes between our look and our request is passed over."""
+    for site, _ in zip(free_sites(_used(client), Random(name)), range(50), strict=False):
         ipam = IPAMConfig(pool_configs=[IPAMPool(subnet=str(site.network), gateway=str(site.gateway))])
         try:
-            client.networks.create(name, driver="bridge", ipam=ipam, labels=labels(clone_id, "network", bed))
+            client.networks.create(name, driver="bridge", ipam=ipam, labels=owner.labels("network"))
         except APIError as error:
             if "overlap" in str(error).lower():
                 continue

@@ -71,12 +71,12 @@ class State:
     """A bed as it stands, as kept in its folder."""
 
     name: str
-    image: Kind
+    kind: Kind
+    image: str
     seeded: bool
     links: Links
     hosts: tuple[Placed, ...]
-    control: Placed | None = None
-    wan_container: str | None = None
+    control: Placed
 
     def save(self, folder: Path) -> None:
         part = folder / ".bed.json.part"
@@ -88,5 +88,5 @@ def load_state(folder: Path) -> State:
     values = json.loads((folder / "bed.json").read_text())
     values["links"] = Links(**values["links"])
     values["hosts"] = tuple(Placed(**host) for host in values["hosts"])
-    values["control"] = Placed(**values["control"]) if values["control"] else None
+    values["control"] = Placed(**values["control"])
     return State(**values)

@@ -7,6 +7,7 @@ An engine that lacks a capability itself cannot give it, hence the last profile.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from docker.errors import APIError
 
 from tests.testbed.engine import Say
 from tests.testbed.errors import BedError, WaitedTooLong
-from tests.testbed.labels import labels
+from tests.testbed.labels import Owner
 from tests.testbed.wait import wait_for
 
 _LISTED = {
@@ -43,7 +44,7 @@ LISTED = Profile("listed", _LISTED, (_CGROUP_BIND,))
 WITHOUT_RESOURCE = Profile("listed-without-sys-resource", _LISTED | {"CapDrop": ["SYS_RESOURCE"]}, (_CGROUP_BIND,))
 
 
-def profile(client: DockerClient, image: str, cache: Path, clone_id: str, say: Say) -> Profile:
+def profile(client: DockerClient, image: str, cache: Path, owner: Owner, say: Say) -> Profile:
     """The first profile with which systemd comes up in `image`. Remembered per engine in `cache`."""
     info = client.info()
     v2 = info.get("CgroupVersion") == "2"
@@ -57,18 +58,20 @@ def profile(client: DockerClient, image: str, cache: Path, clone_id: str, say: S
     say("trying out which rights a systemd container needs on this engine")
     seen = {}
     for candidate in candidates:
-        if not (why := _refusal(client, image, candidate, clone_id)):
+        if not (why := _refusal(client, image, candidate, owner)):
             memory.parent.mkdir(parents=True, exist_ok=True)
-            memory.write_text(json.dumps(known | {engine: candidate.name}))
+            part = memory.with_suffix(f".{os.getpid()}.part")
+            part.write_text(json.dumps(known | {engine: candidate.name}))
+            part.rename(memory)
             return candidate
         seen[candidate.name] = why
     raise BedError(f"No way to run systemd in a container here: {seen}", "A rootful Docker on Linux is needed")
 
 
-def _refusal(client: DockerClient, image: str, candidate: Profile, clone_id: str) -> str | None:
+def _refusal(client: DockerClient, image: str, candidate: Profile, owner: Owner) -> str | None:
     """Why systemd does not come up with these rights; None if it does."""
     created = client.api.create_container(
-        image, labels=labels(clone_id, "probe"), host_config=host_config(candidate) | {"NetworkMode": "none"}
+        image, labels=owner.labels("probe"), host_config=host_config(candidate) | {"NetworkMode": "none"}
     )
     container = client.containers.get(created["Id"])
     try:

@@ -11,29 +11,29 @@ from docker import DockerClient
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
-from tests.testbed.labels import ROLE, having
+from tests.testbed.labels import ROLE, Owner
 
 # Units first: a host that is removed with running inner containers leaves empty cgroup folders on a cgroup v1 engine.
 STOP_INNER = "timeout 20 systemctl stop gradferry-trainer.service docker.socket docker.service containerd.service"
 
 
-def remove_bed(client: DockerClient, clone_id: str, bed: str | None) -> int:
-    """Containers, networks and volumes of one bed, or of all beds of the clone (None). How many things there were."""
-    having_labels = having(clone_id, bed)
+def remove_bed(client: DockerClient, owner: Owner) -> int:
+    """Containers, networks and volumes of one bed, or of all beds of the clone. How many things there were."""
+    having_labels = owner.filters()
     containers = client.containers.list(all=True, filters=having_labels)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(remove_container, containers))
     networks = client.networks.list(filters=having_labels)
     volumes = client.volumes.list(filters=having_labels)
     _each(networks, lambda network: network.remove())
-    _each([volume for volume in volumes if bed or _belongs_to_a_bed(volume)], lambda volume: volume.remove(force=True))
+    _each([volume for volume in volumes if _belongs_to_a_bed(volume)], lambda volume: volume.remove(force=True))
     return len(containers) + len(networks) + len(volumes)
 
 
-def remove_cached(client: DockerClient, clone_id: str) -> int:
+def remove_cached(client: DockerClient, owner: Owner) -> int:
     """Seed volumes and images; an image that another clone's container uses stays."""
-    volumes = client.volumes.list(filters=having(clone_id))
-    images = client.images.list(filters=having(clone_id))
+    volumes = client.volumes.list(filters=owner.filters())
+    images = client.images.list(filters=owner.filters())
     _each(volumes, lambda volume: volume.remove(force=True))
     for image in images:
         for tag in image.tags:

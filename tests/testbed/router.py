@@ -13,7 +13,7 @@ from typing import Any
 from docker import DockerClient
 from docker.models.containers import Container
 
-from tests.testbed.labels import labels
+from tests.testbed.labels import Owner
 from tests.testbed.plan import Links, Placed
 from tests.testbed.wait import wait_for
 from tests.testbed.wan.client import Client
@@ -34,19 +34,17 @@ def table(sites: list[Placed], links: Links) -> dict[str, Any]:
     }
 
 
-def start_router(
-    client: DockerClient, image: str, name: str, sites: list[Placed], clone_id: str, bed: str, folder: Path
-) -> Container:
+def start_router(client: DockerClient, image: str, sites: list[Placed], owner: Owner, folder: Path) -> Container:
     """The router, on every site's network, without emulation yet. `folder` is where its socket will be."""
     first, *others = sites
     container = client.containers.create(
         image,
-        name=name,
+        name=f"{owner.prefix}-wan",
         hostname="wan",
         cap_add=["NET_ADMIN", "SYS_NICE"],
         sysctls={"net.ipv4.ip_forward": "1"},
         volumes={str(folder): {"bind": INSIDE, "mode": "rw"}, str(PACKAGE): {"bind": "/opt/testbed/wan", "mode": "ro"}},
-        labels=labels(clone_id, "wan", bed),
+        labels=owner.labels("wan"),
         network=first.network,
         networking_config={first.network: client.api.create_endpoint_config(ipv4_address=first.router)},
     )

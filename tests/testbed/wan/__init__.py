@@ -1,8 +1,8 @@
 """A WAN emulator for kernels without netem: packets wait in NFQUEUE, this program says when each one may go.
 
 Standard library only: it also runs inside the router container, where nothing of ours is installed. One queue per
-directed pair of nodes; the kernel keeps the packets, we see twenty bytes of each, compute when it is due, and answer with
-batch verdicts ("everything up to packet id N").
+directed pair of nodes; the kernel keeps the packets, we see twenty bytes of each, compute when it is due, and answer
+with batch verdicts ("everything up to packet id N").
 
     link.py      one direction of one path: which packet leaves when (pure)
     table.py     all links: the table's values, what was set, and the faults on top (pure)

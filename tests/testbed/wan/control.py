@@ -15,7 +15,8 @@ from .table import Table
 
 
 class Control:
-    """Requests {"op": "set"|"fault"|"unfault"|"heal"|"stats", ...}; replies {"ok": true, ...} or {"ok": false, "error"}."""
+    """Requests {"op": "set"|"fault"|"unfault"|"heal"|"stats", ...}; replies {"ok": true, ...} or
+    {"ok": false, "error": text}."""
 
     def __init__(self, table: Table, path: Path, kernel_drops: Callable[[], dict[str, int]]) -> None:
         self.table, self.path, self.kernel_drops = table, path, kernel_drops

@@ -63,7 +63,7 @@ class Emulator:
         """Wait for whatever comes first, deal with it; False when the owner has ended."""
         now = time.monotonic()
         wake = min([self.control.tick(now), *(link.line[0][0] for link in self.links.values() if link.line)])
-        waiting = [self.kernel.sock, *self.control.sockets(), *self.owner]
+        waiting: list[Any] = [self.kernel.sock, *self.control.sockets(), *self.owner]
         readable = select.select(waiting, [], [], max(0.0, wake - now))[0]
         packets = 0
         for ready in readable:

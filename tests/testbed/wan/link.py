@@ -10,7 +10,7 @@ from random import Random
 DROP, ACCEPT = 0, 1
 RUN_S = 0.00025  # packets due within this span leave together
 
-Value = float | bool
+Value = float | bool  # of a parameter, on its way through JSON
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Parameters:
 
     def with_changes(self, changes: Mapping[str, object]) -> Parameters:
         """These parameters with `changes` on top. Raises ValueError for an unknown name or a value out of range."""
-        return replace(self, **checked(changes))
+        return replace(self, **checked(changes))  # type: ignore[arg-type]  # checked has seen to the types
 
 
 def checked(changes: Mapping[str, object]) -> dict[str, Value]:
@@ -71,7 +71,7 @@ class Link:
         self.set(parameters)
 
     def set(self, parameters: Parameters) -> None:
-        """From now on. What is in the line keeps its time; a backlog built up at the old rate leaves as it would have."""
+        """From now on. What is in the line keeps its time: an old backlog leaves as it would have."""
         self.parameters = parameters
         self.delay_s, self.jitter_s = parameters.delay_ms / 1e3, parameters.jitter_ms / 1e3
         self.byte_s = 8e-6 / parameters.rate_mbit_s if parameters.rate_mbit_s else 0.0
@@ -90,7 +90,8 @@ class Link:
 
     def due(self, now: float) -> list[tuple[int, int]]:
         """Take and return the (packet id, verdict) batches due at `now`."""
-        line, out = self.line, []
+        line = self.line
+        out: list[tuple[int, int]] = []
         if line and now - line[0][0] > self.late_s:
             self.late_s = now - line[0][0]
         while line and line[0][0] <= now:

@@ -19,11 +19,11 @@ _COPY_PACKET, _CMD_BIND = 2, 1
 
 
 class _Iovec(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]  # noqa: RUF012  (ctypes wants a list)
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
 
 
 class _Msghdr(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("name", ctypes.c_void_p),
         ("namelen", ctypes.c_uint32),
         ("iov", ctypes.POINTER(_Iovec)),
@@ -36,7 +36,7 @@ class _Msghdr(ctypes.Structure):
 
 class _Mmsghdr(ctypes.Structure):
     # Nested, not flattened: the padding after msghdr counts, and with it gone most packets are never seen.
-    _fields_ = [("hdr", _Msghdr), ("len", ctypes.c_uint)]  # noqa: RUF012
+    _fields_ = [("hdr", _Msghdr), ("len", ctypes.c_uint)]
 
 
 class Nfqueue:

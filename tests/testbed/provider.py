@@ -8,7 +8,7 @@ from docker import DockerClient
 from docker.models.containers import Container
 
 from tests.testbed.keys import put_file
-from tests.testbed.labels import labels
+from tests.testbed.labels import Owner
 from tests.testbed.plan import Placed
 from tests.testbed.privileges import Profile, host_config
 
@@ -18,8 +18,7 @@ class Provider:
     """What hosts of one bed have in common. `routes`: subnet of every site, for the way through the WAN."""
 
     client: DockerClient
-    clone_id: str
-    bed: str
+    owner: Owner
     image: str
     profile: Profile
     public_key: str
@@ -27,15 +26,13 @@ class Provider:
 
     def create(self, placed: Placed) -> Container:
         """A new host with an empty disk (its inner Docker's volume is kept if it is there); started."""
-        self.client.volumes.create(
-            placed.volume, labels=labels(self.clone_id, "volume", self.bed)
-        )  # or the one that is there
+        self.client.volumes.create(placed.volume, labels=self.owner.labels("volume"))  # or the one that is there
         endpoint = self.client.api.create_endpoint_config(ipv4_address=placed.address)
         created = self.client.api.create_container(
             self.image,
             name=placed.container,
             hostname=placed.host,
-            labels=labels(self.clone_id, "host", self.bed),
+            labels=self.owner.labels("host"),
             host_config=host_config(self.profile, (f"{placed.volume}:/var/lib/docker",))
             | {"NetworkMode": placed.network},
             networking_config={"EndpointsConfig": {placed.network: endpoint}},

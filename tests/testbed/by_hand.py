@@ -1,0 +1,81 @@
+"""What a person types: up, down, clean and the like."""
+
+from __future__ import annotations
+
+import shutil
+from argparse import Namespace
+
+from tests.testbed.bed import Bed, names, remove, up
+from tests.testbed.inventory import remove_inventory, write_inventory
+from tests.testbed.plan import THREE, Plan
+from tests.testbed.removal import remove_bed, remove_cached
+from tests.testbed.workshop import open_workshop
+
+LOCAL = "local"  # the bed of `make up`; its inventory is inventory.local.ini
+
+_NEXT = """\
+{count} hosts are up ({kind}), with a WAN between them: {links}.
+
+  cd ansible
+  ../.venv/bin/ansible-playbook -i {inventory} site.yml
+  ../.venv/bin/ansible-playbook -i {inventory} playbooks/status.yml
+  ../.venv/bin/ansible-playbook -i {inventory} playbooks/redeploy.yml -e accum_steps=8
+  ../.venv/bin/ansible-playbook -i {inventory} playbooks/teardown.yml -e confirm=NAME_OF_THE_RUN
+  {ssh}
+
+make down takes them away."""
+
+
+def start(asked: Namespace) -> None:
+    """Start a bed, write its inventory, print what to type next."""
+    shop = open_workshop()
+    made = up(shop, Plan(asked.name, THREE[: asked.hosts], "plain" if asked.plain else "ready"))
+    inventory = made.inventory
+    if asked.name == LOCAL:
+        inventory = shop.folders.root / "inventory.local.ini"
+        write_inventory(inventory, made.state, made.folder)
+    print(_next(made, f"../{inventory.relative_to(shop.folders.root)}"))
+
+
+def stop(asked: Namespace) -> None:
+    """Take a bed away; one that is not there is no error."""
+    shop = open_workshop()
+    count = remove(shop, asked.name)
+    if asked.name == LOCAL:
+        remove_inventory(shop.folders.root / "inventory.local.ini")
+    shop.say(f"removed {count} containers, networks and volumes of bed {asked.name}")
+
+
+def clean(_: Namespace) -> None:
+    """Every bed of this clone, its images, seeds and cached files. Nothing of another clone's or of anybody else's."""
+    shop = open_workshop()
+    count = remove_bed(shop.client, shop.owner())
+    count += remove_cached(shop.client, shop.owner())
+    shutil.rmtree(shop.folders.cache, ignore_errors=True)
+    remove_inventory(shop.folders.root / "inventory.local.ini")
+    shop.say(f"removed {count} containers, networks, volumes and images of this clone")
+
+
+def show(_: Namespace) -> None:
+    for name in names(open_workshop()):
+        print(name)
+
+
+def engine(_: Namespace) -> None:
+    shop = open_workshop()
+    shop.say(f"Docker engine {shop.client.version()['Version']} answers")
+
+
+def base_image(_: Namespace) -> None:
+    print(open_workshop().images.tag("base"))
+
+
+def _next(made: Bed, inventory: str) -> str:
+    first = next(iter(made.hosts.values()))
+    return _NEXT.format(
+        count=len(made.hosts),
+        kind=f"{made.state.kind} ones",
+        links=made.state.links.sentence(),
+        inventory=inventory,
+        ssh=" ".join(first.ssh_argv()),
+    )
