@@ -8,6 +8,7 @@ complete by itself. `cli.main` prints it and exits with 2; nobody who can fix th
     ├── DataError          packed data: missing, damaged, of another kind
     ├── ModelError         a factory that is not there, raises, or returns something else
     ├── CheckpointError    a checkpoint that does not fit or is damaged
+    ├── TrainingError      training that cannot go on: nothing but non-finite gradients, a sample larger than memory
     ├── HostError          a host that is not as it must be
     └── ComeBack           not the user's fault: a peer went away; the service manager starts us again
 """
@@ -43,6 +44,10 @@ class ModelError(GradferryError):
 
 class CheckpointError(GradferryError):
     """A checkpoint that is truncated, altered, of another model, or of a newer format."""
+
+
+class TrainingError(GradferryError):
+    """Training that cannot go on as it is set up: starting it again would end at the same place."""
 
 
 class HostError(GradferryError):
