@@ -1,0 +1,279 @@
+"""The command line: check, pack, train, status, plot, audit, smoke.
+
+What a user can put right is a message on stderr and exit status 2, never a traceback. Torch is imported only by the
+commands that compute, so that the control node can do without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainer import __version__
+from trainer.errors import EXIT_USER, DataError, GradferryError
+
+if TYPE_CHECKING:
+    from trainer.status.rows import Row
+
+EXIT_INTERRUPTED = 130
+EXIT_NOT_KEPT = 1
+WATCH_S = 1.0
+WIDE = 180  # columns where the output is not a terminal
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.command(arguments))
+    except GradferryError as error:
+        print(f"gradferry: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # `gradferry status | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        print(f"gradferry: {error.filename}: {error.strerror}", file=sys.stderr)
+        return EXIT_USER
+
+
+def check(arguments: argparse.Namespace) -> int:
+    from trainer.config import load_run
+    from trainer.preview import preview, resolved
+
+    run = load_run(arguments.run, arguments.override)
+    print("\n".join([*preview(run, arguments.replicas), "", *resolved(run)]))
+    return 0
+
+
+def train(arguments: argparse.Namespace) -> int:
+    from trainer.config import load_run
+    from trainer.data.pack import ensure_packed
+
+    run = load_run(arguments.run, arguments.override)
+    ensure_packed(run.data, lambda text: print(text, flush=True))
+    from trainer.run import train as train_run
+
+    state = arguments.state or Path("runs") / run.name
+    return train_run(run, state=state, host=arguments.host, source=arguments.run)
+
+
+def pack(arguments: argparse.Namespace) -> int:
+    from trainer.data.pack import describe
+    from trainer.data.pack import pack as pack_source
+    from trainer.data.sources import Options
+
+    options = Options(arguments.sequence, arguments.eval_fraction)
+    with _progress(f"packing {arguments.source}") as say:
+        packed = pack_source(arguments.source, arguments.folder, options, say)
+    if arguments.json:
+        print(
+            json.dumps(
+                {"folder": str(packed.folder), "changed": packed.changed, **packed.index.model_dump(mode="json")}
+            )
+        )
+    else:
+        print(f"{packed.folder}: {describe(packed.index)}{'' if packed.changed else ' (unchanged)'}")
+    return 0
+
+
+def status(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from trainer.status.rows import row_values
+    from trainer.status.table import render
+
+    ask = _asker(arguments)
+    if arguments.json:
+        print(json.dumps([row_values(row) for row in ask()]))
+        return 0
+    console = Console(width=None if sys.stdout.isatty() else WIDE)
+    if not arguments.watch:
+        console.print(render(ask()))
+        return 0
+    from rich.live import Live
+
+    with Live(render(ask()), console=console, auto_refresh=False) as live:
+        while True:  # until Ctrl-C
+            time.sleep(WATCH_S)
+            live.update(render(ask()), refresh=True)
+
+
+def plot(arguments: argparse.Namespace) -> int:
+    from trainer.records.history import read_histories
+    from trainer.status.plot import plot as draw
+
+    draw(read_histories(*arguments.folder), arguments.out, arguments.title)
+    print(arguments.out)
+    return 0
+
+
+def audit(arguments: argparse.Namespace) -> int:
+    from trainer.records.checkers import EverySampleOnce, OneHistory, StepsWithoutGap
+    from trainer.records.history import read_histories
+    from trainer.records.verdict import Broken, Kept, check
+
+    histories = read_histories(*arguments.folder)
+    report = check(histories, EverySampleOnce(arguments.samples), OneHistory(), StepsWithoutGap())
+    for name, verdict in report.verdicts.items():
+        told = verdict.note if isinstance(verdict, Kept) else verdict.why
+        word = "kept" if isinstance(verdict, Kept) else "BROKEN" if isinstance(verdict, Broken) else "unknown"
+        print(f"{name:<16} {word:<8} {told}")
+    return 0 if isinstance(report.worst, Kept) else EXIT_NOT_KEPT
+
+
+def smoke(arguments: argparse.Namespace) -> int:
+    from trainer.smoke import main as smoke_main
+
+    return smoke_main()
+
+
+def _asker(arguments: argparse.Namespace) -> Callable[[], list[Row]]:
+    """What to call for the rows: on hosts of an inventory, or in a state folder here."""
+    from trainer.status.hosts import known_hosts_of, read_inventory, rows_of_hosts
+    from trainer.status.rows import rows_of_state
+
+    if arguments.inventory is not None:
+        targets, known_hosts = read_inventory(arguments.inventory), known_hosts_of(arguments.inventory)
+        return lambda: rows_of_hosts(targets, known_hosts)
+    state = arguments.state or _newest_run(Path("runs"))
+    return lambda: rows_of_state(state, time.time())
+
+
+def _newest_run(folder: Path) -> Path:
+    runs = sorted(
+        (p for p in folder.glob("*") if (p / "status").is_dir()), key=lambda p: (p / "status").stat().st_mtime
+    )
+    if not runs:
+        raise DataError(f"{folder}: no run in it", "Give --state DIR, or -i INVENTORY to ask the hosts")
+    return runs[-1]
+
+
+class _progress:
+    """A bar on stderr for what takes long: `with _progress("packing") as say: say(done, total)`; silent in a pipe."""
+
+    def __init__(self, text: str) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self._bar = Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+        self._task = self._bar.add_task(text, total=None)
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        self._bar.start()
+        return lambda done, total: self._bar.update(self._task, completed=done, total=total)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gradferry", description="Train one PyTorch model on hosts that are far apart."
+    )
+    parser.add_argument("--version", action="version", version=f"gradferry {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(
+        name: str, run: Callable[[argparse.Namespace], int], text: str, example: str
+    ) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name,
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
+            epilog=f"example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        added.set_defaults(command=run)
+        return added
+
+    _check_options(command("check", check, "show what a run file comes to", "gradferry check run.yml --replicas 3"))
+    _train_options(command("train", train, "train", "gradferry train examples/digits.yml accumulation.accum_steps=8"))
+    _pack_options(
+        command("pack", pack, "pack data into one folder that is read fast", "gradferry pack digits data/digits")
+    )
+    _status_options(command("status", status, "show who trains what", "gradferry status -i inventory.ini --watch"))
+    _plot_options(command("plot", plot, "draw loss and speed over time", "gradferry plot runs/digits --out digits.png"))
+    _audit_options(
+        command("audit", audit, "judge a run by its histories: each sample once?", "gradferry audit runs/digits")
+    )
+    command("smoke", smoke, "check that this machine's device computes", "gradferry smoke")
+    return parser
+
+
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, metavar="RUN.yml", help="the run file")
+    parser.add_argument("override", nargs="*", metavar="FIELD=VALUE", help="such as accumulation.accum_steps=8")
+
+
+def _check_options(parser: argparse.ArgumentParser) -> None:
+    _run_options(parser)
+    parser.add_argument(
+        "--replicas", type=_positive, default=1, metavar="N", help="replicas to reckon with (default 1)"
+    )
+
+
+def _train_options(parser: argparse.ArgumentParser) -> None:
+    _run_options(parser)
+    parser.add_argument("--state", type=Path, metavar="DIR", help="checkpoints, history, status (default runs/NAME)")
+    parser.add_argument("--host", default="local", metavar="NAME", help="this host's name in the inventory")
+
+
+def _pack_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "source", metavar="SRC", help="digits, debian-docs, text file or folder, or folder of .npy files"
+    )
+    parser.add_argument("folder", type=Path, metavar="DST", help="folder to write")
+    parser.add_argument(
+        "--sequence", type=_positive, default=128, metavar="T", help="tokens that a text sample predicts"
+    )
+    parser.add_argument("--eval-fraction", type=_fraction, metavar="F", help="share of the samples that is held out")
+    parser.add_argument("--json", action="store_true", help="print the index, and whether anything changed")
+
+
+def _status_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--state", type=Path, metavar="DIR", help="of a run on this machine (default: the newest in runs/)"
+    )
+    parser.add_argument("-i", "--inventory", type=Path, metavar="FILE", help="ask the hosts of an inventory over SSH")
+    parser.add_argument("--json", action="store_true", help="print rows as JSON")
+    parser.add_argument("--watch", action="store_true", help="go on showing, until Ctrl-C")
+
+
+def _plot_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="+", type=Path, metavar="FOLDER", help="state folders, or folders of histories")
+    parser.add_argument("--out", type=Path, default=Path("run.png"), metavar="FILE", help="picture (default run.png)")
+    parser.add_argument("--title", default="", metavar="TEXT")
+
+
+def _audit_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="+", type=Path, metavar="FOLDER", help="state folders, or folders of histories")
+    parser.add_argument("--samples", type=_positive, metavar="N", help="samples of an epoch, where no history says so")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
+    return int(text)
+
+
+def _fraction(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a share between 0 and 1")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())
