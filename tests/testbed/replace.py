@@ -23,7 +23,7 @@ def lose(bed: Bed, host: str) -> None:
 def replace(bed: Bed, host: str, *, disk: Literal["kept", "lost"]) -> None:
     """A new machine in place of `host`, lost or not: bare, with SSH keys of its own.
 
-    disk kept: the data disk (/var/lib/gradferry) was moved over, nothing else of the old machine. lost: nothing is there.
+    disk kept: the data disk (/var/lib/gradferry) was moved over and nothing else. lost: nothing is there.
     """
     placed = bed.hosts[host].placed
     old = bed.hosts[host].container
