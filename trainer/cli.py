@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 130
 EXIT_NOT_KEPT = 1
 WATCH_S = 1.0
+RUNS = Path("runs")  # state folders of runs on this machine
 WIDE = 180  # columns where the output is not a terminal
 
 
@@ -56,14 +57,14 @@ def check(arguments: argparse.Namespace) -> int:
 
 def train(arguments: argparse.Namespace) -> int:
     from trainer.config import load_run
-    from trainer.data.pack import ensure_packed
 
-    run = load_run(arguments.run, arguments.override)
-    ensure_packed(run.data, lambda text: print(text, flush=True))
+    run = load_run(arguments.run, arguments.override)  # a mistake in it is told before torch is waited for
     from trainer.run import train as train_run
 
-    state = arguments.state or Path("runs") / run.name
-    return train_run(run, state=state, host=arguments.host, source=arguments.run)
+    state = arguments.state or RUNS / run.name
+    return train_run(
+        run, state=state, host=arguments.host, source=arguments.run, overrides=arguments.override, say=_say
+    )
 
 
 def pack(arguments: argparse.Namespace) -> int:
@@ -136,6 +137,10 @@ def smoke(arguments: argparse.Namespace) -> int:
     return smoke_main()
 
 
+def _say(text: str) -> None:
+    print(text, flush=True)  # at once, also into a journal
+
+
 def _asker(arguments: argparse.Namespace) -> Callable[[], list[Row]]:
     """What to call for the rows: on hosts of an inventory, or in a state folder here."""
     from trainer.status.hosts import known_hosts_of, read_inventory, rows_of_hosts
@@ -144,7 +149,7 @@ def _asker(arguments: argparse.Namespace) -> Callable[[], list[Row]]:
     if arguments.inventory is not None:
         targets, known_hosts = read_inventory(arguments.inventory), known_hosts_of(arguments.inventory)
         return lambda: rows_of_hosts(targets, known_hosts)
-    state = arguments.state or _newest_run(Path("runs"))
+    state = arguments.state or _newest_run(RUNS)
     return lambda: rows_of_state(state, time.time())
 
 
@@ -224,7 +229,7 @@ def _check_options(parser: argparse.ArgumentParser) -> None:
 def _train_options(parser: argparse.ArgumentParser) -> None:
     _run_options(parser)
     parser.add_argument("--state", type=Path, metavar="DIR", help="checkpoints, history, status (default runs/NAME)")
-    parser.add_argument("--host", default="local", metavar="NAME", help="this host's name in the inventory")
+    parser.add_argument("--host", metavar="NAME", help="this host's name in the inventory (default: its own)")
 
 
 def _pack_options(parser: argparse.ArgumentParser) -> None:

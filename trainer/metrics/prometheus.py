@@ -22,6 +22,9 @@ MEANING: Mapping[str, str] = {
     "accum_steps": "micro-batches per window and replica",
     "global_batch": "samples per optimizer step, all replicas",
     "windows_skipped": "windows left out as not finite",
+    "clipped_norm": "gradient norm of the last window, after clipping",
+    "noise_scale": "gradient noise scale in samples: larger global batches than about this stop paying",
+    "eval_loss": "mean held-out loss at the last evaluation",
     "accuracy": "share of held-out samples predicted right at the last evaluation",
 }
 
