@@ -59,6 +59,7 @@ def positions(records: list[Record]) -> list[int]:
     return [p for start, stop in spans for p in range(start, stop)]
 
 
+@settings(deadline=None)
 @given(
     samples=st.integers(1, 200),
     epochs=st.integers(1, 3),
@@ -127,6 +128,7 @@ def test_any_history_of_records_has_every_sample_of_every_epoch_once(seed):
     assert replayed == ledger
 
 
+@settings(deadline=None, max_examples=30)
 @given(hosts=st.integers(2, 5), gone=st.integers(1, 4))
 def test_the_global_batch_is_kept_when_hosts_go(hosts, gone):
     gone = min(gone, hosts - 1)

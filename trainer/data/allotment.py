@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from trainer.data.committed import Record, Terms, host_of
 from trainer.data.shares import cut, quotas
-from trainer.data.spans import Span, Spans, size, split
+from trainer.data.spans import Spans, joined, size, split
 
 Stock = Mapping[str, tuple["Portion", ...]]
 
@@ -40,14 +40,24 @@ def weights(members: Sequence[str], terms: Terms, speeds: Mapping[str, float]) -
     return [speeds.get(m, 1.0) if terms.elastic else 1.0 for m in members]
 
 
+def positions(portions: Sequence[Portion]) -> Spans:
+    """All positions of `portions` in their order."""
+    return joined(span for portion in portions for span in portion.spans)
+
+
+def aligned(counting: Sequence[str], stock: Stock) -> bool:
+    """Whether the next portions of `counting` are together the pieces of one global window."""
+    first = [stock[m][0] for m in counting if stock.get(m)]
+    return len(first) == len(counting) and all(p.deal == first[0].deal and p.among == len(first) for p in first)
+
+
 def quota_of(member: str, counting: Sequence[str], stock: Stock, terms: Terms, speeds: Mapping[str, float]) -> int:
     """Samples of `member` in the next step.
 
     Where the next portions of all are the pieces of one global window, that piece, so that steps are whole windows in
     order. Where they are not (somebody was away, joined, left; the batch was changed), its share of a global batch.
     """
-    first = [stock[m][0] for m in counting if stock.get(m)]
-    if len(first) == len(counting) and all(p.deal == first[0].deal and p.among == len(first) for p in first):
+    if aligned(counting, stock):
         return stock[member][0].size
     shares = quotas(terms.global_batch, terms.micro_batch, weights(counting, terms, speeds))
     return shares[counting.index(member)]
@@ -67,21 +77,21 @@ def without_head(portions: Sequence[Portion], count: int) -> tuple[Portion, ...]
     return tuple(rest)
 
 
-def without_tail(portions: Sequence[Portion], keep: int) -> tuple[tuple[Portion, ...], Spans]:
-    """The first `keep` samples of `portions`, and the positions beyond them."""
+def without_tail(portions: tuple[Portion, ...], keep: int | None) -> tuple[tuple[Portion, ...], Spans]:
+    """The first `keep` samples of `portions` (None: all), and the positions beyond them. Keeping none keeps an empty
+    first piece: that is the next step's, and the others have theirs."""
+    if keep is None or not portions:
+        return portions, ()
+    if keep == 0:
+        return (portions[:1], positions(portions)) if not portions[0].size else ((), positions(portions))
     kept: list[Portion] = []
-    back: list[Span] = []
-    for portion in portions:
-        if portion.size <= keep:
-            kept.append(portion)
-            keep -= portion.size
-            continue
+    for at, portion in enumerate(portions):
         head, tail = split(portion.spans, keep)
-        keep = 0
-        back.extend(tail)
-        if head:
-            kept.append(Portion(head))
-    return tuple(kept), tuple(back)
+        kept.append(replace(portion, spans=head) if not tail else Portion(head))
+        keep -= size(head)
+        if keep == 0:
+            return tuple(kept), (*tail, *positions(portions[at + 1 :]))
+    return tuple(kept), ()
 
 
 def loose(stock: Stock) -> dict[str, tuple[Portion, ...]]:

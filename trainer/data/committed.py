@@ -53,7 +53,9 @@ class Contribution:
     counting: bool = True
     windows: tuple[Window, ...] = ()
     discount: float = 1.0  # on vector and weight, for staleness
-    claim: int = 0  # samples of its stock, after `windows`, that it may read before it learns this step's fate
+    claim: int | None = (
+        None  # samples of its stock after `windows` that it may read before it learns the fate; None: all
+    )
     speed: float = 0.0  # samples/s, measured
     accepts: Terms | None = None  # newest desired settings that it knows and can take up
     expired: tuple[str, ...] = ()  # absent members whose loan is over the bound, by its own clock

@@ -19,7 +19,17 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
-from trainer.data.allotment import Portion, loose, quota_of, refill, taken_back, without_head, without_tail
+from trainer.data.allotment import (
+    Portion,
+    aligned,
+    loose,
+    positions,
+    quota_of,
+    refill,
+    taken_back,
+    without_head,
+    without_tail,
+)
 from trainer.data.committed import Contribution, Record, Terms, chain
 from trainer.data.shares import follow_speeds
 from trainer.data.spans import Spans, joined, size, split, union
@@ -63,7 +73,7 @@ class Ledger:
 
     def held(self, member: str) -> Spans:
         """All positions that are allotted to `member` and not committed, in its reading order."""
-        return joined(span for portion in self.stock.get(member, ()) for span in portion.spans)
+        return positions(self.stock.get(member, ()))
 
     def owns(self, member: str, read: Spans) -> bool:
         """Whether all of `read` is in the stock of `member`: neither committed nor taken back."""
@@ -85,12 +95,16 @@ class Ledger:
             read -= portion.size
         return ()
 
-    def claim(self, member: str, read: int) -> int:
-        """Samples beyond `read` that `member` should claim: all, but at the run's tail only the next window.
+    def claim(self, member: str, read: int) -> int | None:
+        """Samples beyond `read` that `member` should claim. None: all; at the run's tail only its next portion.
 
         Unclaimed stock is dealt again at the commit, so at the tail fast members take over from slow ones.
         """
-        return size(self.next_window(member, read)) if self.tail else size(self.held(member)) - read
+        if not self.tail:
+            return None
+        if member in self.counting and not aligned(self.counting, self.stock) and not self.next_window(member, read):
+            return 0  # its share of a global batch is none
+        return sum(p.size for p in without_head(self.stock.get(member, ()), read)[:1])
 
     def after(self, record: Record) -> Ledger:
         """The ledger with `record` committed. Raises LedgerError on a record that cannot follow."""
@@ -99,8 +113,8 @@ class Ledger:
         stock, back = dict(self.stock), []
         for c in record.contributions:
             if c.counting:
-                stock[c.member] = self._struck(c)
-                stock[c.member], unclaimed = without_tail(stock[c.member], 0 if c.leaving else c.claim)
+                left = self._struck(c)
+                stock[c.member], unclaimed = ((), positions(left)) if c.leaving else without_tail(left, c.claim)
                 back.append(unclaimed)
         for member in taken_back(self.stock, record):
             back.append(self.held(member))
