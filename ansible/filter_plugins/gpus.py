@@ -48,7 +48,7 @@ def generation(device_id: str) -> str:
 
 
 def driver_plan(facts: Mapping[str, Any], branch: int, least: int) -> dict[str, Any]:
-    """packages: to be installed (none where a good driver is loaded); refused: one sentence, empty where all is well."""
+    """packages: to be installed, none where a good driver is loaded; refused: a sentence, empty where all is well."""
     if not facts["gpus"]:
         return {"packages": [], "refused": ""}
     loaded = facts["driver"]
@@ -59,7 +59,7 @@ def driver_plan(facts: Mapping[str, Any], branch: int, least: int) -> dict[str, 
     kinds = {generation(gpu["device_id"]) for gpu in facts["gpus"]}
     unknown = sorted(kind for kind in kinds if kind not in MODULES)
     if unknown:
-        return {"packages": [], "refused": f"has a GPU {unknown[0]} than what we have tables for; install its driver by hand."}
+        return {"packages": [], "refused": f"has a GPU {unknown[0]} than our tables; install its driver by hand."}
     common = [m for m in ("open", "proprietary") if all(m in MODULES[kind] for kind in kinds)]
     if not common:
         return {"packages": [], "refused": f"no driver carries {' and '.join(sorted(kinds))} GPUs in one host."}

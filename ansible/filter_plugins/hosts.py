@@ -102,14 +102,16 @@ def _host_problems(facts: Facts, needs: Mapping[str, Any], now_s: float) -> Iter
     if not facts["systemd"]:
         yield "has no systemd (a container host?). Rent a VM: containers without systemd are not set up yet."
     if abs(facts["clock_s"] - now_s) > needs["clock_off_s"]:
-        yield f"its clock is {facts['clock_s'] - now_s:+.0f} s off ours. Turn on time synchronisation: timedatectl set-ntp true"
+        off = facts["clock_s"] - now_s
+        yield f"its clock is {off:+.0f} s off ours. Turn on time synchronisation: timedatectl set-ntp true"
     if facts["disk"]["free"] < needs["disk_free_bytes"]:
         yield (
             f"{facts['disk']['path']} has {facts['disk']['free'] / GIB:.1f} GiB free; "
             f"at least {needs['disk_free_bytes'] / GIB:.1f} are needed."
         )
     if facts["memory_bytes"] < needs["memory_bytes"]:
-        yield f"has {facts['memory_bytes'] / GIB:.1f} GiB of memory; at least {needs['memory_bytes'] / GIB:.1f} are needed."
+        least = needs["memory_bytes"] / GIB
+        yield f"has {facts['memory_bytes'] / GIB:.1f} GiB of memory; at least {least:.1f} are needed."
     if facts["docker"]["kind"] in ("snap", "podman"):
         yield f"its Docker is {facts['docker']['kind']}'s, which cannot be used. Remove it; ours is installed instead."
     if facts["docker"]["config"] is None:
@@ -121,7 +123,7 @@ def _host_problems(facts: Facts, needs: Mapping[str, Any], now_s: float) -> Iter
 def host_plan(facts: Facts, wanted: Mapping[str, Any]) -> list[str]:
     """What the provisioning will do here, in its order; empty where the host is as described.
 
-    `wanted`: install (packages), running (units), files, settings, firewall (revision), stale_peers, hold (packages)."""
+    `wanted`: install and hold (packages), running (units), files, settings, firewall (revision), stale_peers."""
     services = facts["services"]
     idle = [unit for unit in wanted["running"] if services.get(unit, {}).get("active") != "active"]
     new = [path for path in wanted["files"] if path not in facts["files"]]
@@ -144,7 +146,7 @@ def fact_table(cards: Sequence[Facts]) -> list[str]:
     rows = [("host", "region", "system", "kernel", "cpus", "memory", "gpus", "driver", "disk free", "mtu", "docker")]
     rows += [_row(card) for card in cards]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _row(card: Facts) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def _mesh(about: Variables, network: ipaddress.IPv4Network) -> Iterator[str]:
     if endpoint is not None and endpoint != "none":
         host, port = split_endpoint(str(endpoint), 1)
         if not re.match(r"^[A-Za-z0-9.:-]+$", host) or not _is_port(port):
-            yield f"mesh_endpoint = {endpoint!r}: must be `address`, `address:port`, or `none` for a host that cannot be called."
+            yield f"mesh_endpoint = {endpoint!r}: must be `address`, `address:port`, or `none` (cannot be called)."
     mtu = about.get("mesh_mtu")
     if mtu is not None and not (str(mtu).isdigit() and 1280 <= int(mtu) <= 9000):
         yield f"mesh_mtu = {mtu!r}: must be a number from 1280 to 9000. Leave it out and it is measured."

@@ -60,10 +60,7 @@ def mesh_keys(
 ) -> dict[str, str | None]:
     """Host -> public key: made in this run, else read in this run, else the one that `live` has for its address."""
     by_address = {ip: key for key, peer in live.items() for ip in peer["allowed_ips"]}
-    return {
-        host: _own_key(variables[host]) or by_address.get(f"{plan[host]['address']}/32")
-        for host in plan
-    }
+    return {host: _own_key(variables[host]) or by_address.get(f"{plan[host]['address']}/32") for host in plan}
 
 
 def _own_key(about: Mapping[str, Any]) -> str | None:

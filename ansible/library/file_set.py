@@ -3,6 +3,20 @@
 
 from __future__ import annotations
 
+import grp
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+import tempfile
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.hostcard.command import SEARCH_PATH
+from ansible.module_utils.hostcard.files import fingerprint
+from ansible.module_utils.hostcard.wanted import DEFAULTS, differs
+
 DOCUMENTATION = """
 module: file_set
 short_description: Write a set of files in one round trip
@@ -25,19 +39,6 @@ options:
       validate: {description: "Command that must accept the new file first; C(%s) is its path.", type: str}
 author: [Gradferry]
 """
-
-import grp
-import os
-import pwd
-import shlex
-import shutil
-import subprocess
-import tempfile
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.hostcard.command import SEARCH_PATH
-from ansible.module_utils.hostcard.files import fingerprint
-from ansible.module_utils.hostcard.wanted import DEFAULTS, differs
 
 SUBOPTIONS = {
     "dest": {"type": "path", "required": True},

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.hostcard import engine, files, gpu, mesh, network, software, system
+
 DOCUMENTATION = """
 module: host_facts
 short_description: Everything about a host that a role of Gradferry asks, in one round trip
@@ -21,9 +25,6 @@ options:
   mesh_public_key: {description: File with the public key of the mesh., type: path, default: /etc/wireguard/gf0.pub}
 author: [Gradferry]
 """
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.hostcard import engine, files, gpu, mesh, network, software, system
 
 LISTS = ("units", "files", "sysctls")
 

@@ -3,6 +3,14 @@
 
 from __future__ import annotations
 
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.hostcard.path import Ping, endpoint_host, largest_mtu
+
 DOCUMENTATION = """
 module: mesh_check
 short_description: Ask every peer for an answer over the mesh and measure the MTU of the paths
@@ -12,17 +20,10 @@ description:
 options:
   peers: {description: "name, address, endpoint of each peer.", type: list, elements: dict, required: true}
   mtu: {description: MTU of the mesh now., type: int, required: true}
-  ceiling: {description: "Largest MTU to ask for; equal to C(mtu) it is not measured beyond it.", type: int, required: true}
+  ceiling: {description: Largest MTU to ask for., type: int, required: true}
   within_s: {description: Seconds in which a peer must answer., type: int, default: 20}
 author: [Gradferry]
 """
-
-import socket
-import time
-from concurrent.futures import ThreadPoolExecutor
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.hostcard.path import Ping, endpoint_host, largest_mtu
 
 TRIES = 3  # at 2 % loss a packet that fits is taken for too large once in 100 000 times
 
@@ -48,7 +49,7 @@ def path_mtu(peer: dict, mtu: int, ceiling: int) -> int | None:
 
 
 def refusal(silent: list, within_s: int) -> str:
-    named = ", ".join(f"{p['name']} ({p['address']}, called at {p.get('endpoint') or 'nothing: it calls us'})" for p in silent)
+    named = ", ".join(f"{p['name']} ({p['address']}, called at {p.get('endpoint') or 'none'})" for p in silent)
     return (
         f"no answer over the mesh within {within_s} s from {named}. "
         "Open the mesh's UDP port in the provider's firewall, or set mesh_endpoint to how that host is called."
@@ -70,8 +71,8 @@ def main() -> None:
     with ThreadPoolExecutor(max_workers=2 * len(peers) or 1) as pool:
         answers = [pool.submit(answer, peer, deadline_s) for peer in peers]
         paths = [pool.submit(path_mtu, peer, mtu, ceiling) for peer in peers]
-    seen = [{**a.result(), "path_mtu": p.result()} for a, p in zip(answers, paths)]
-    silent = [peer for peer, saw in zip(peers, seen) if saw["rtt_ms"] is None]
+    seen = [{**a.result(), "path_mtu": p.result()} for a, p in zip(answers, paths, strict=True)]
+    silent = [peer for peer, saw in zip(peers, seen, strict=True) if saw["rtt_ms"] is None]
     if silent:
         module.fail_json(msg=refusal(silent, module.params["within_s"]), peers=seen)
     known = [saw["path_mtu"] for saw in seen if saw["path_mtu"]]

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-DOCUMENTATION = """
-module: mesh_key
-short_description: Make a WireGuard key on the host; the private half never leaves it
-options:
-  path: {description: "File of the private key; the public one stands beside it with the ending C(.pub).", type: path, required: true}
-author: [Gradferry]
-"""
-
 import os
 import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = """
+module: mesh_key
+short_description: Make a WireGuard key on the host; the private half never leaves it
+options:
+  path: {description: "File of the private key; C(.pub) stands beside it.", type: path, required: true}
+author: [Gradferry]
+"""
 
 
 def wg(*arguments: str, given: str = "") -> str:

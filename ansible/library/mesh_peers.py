@@ -3,6 +3,12 @@
 
 from __future__ import annotations
 
+import subprocess
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.hostcard.mesh import live_peers, peer_commands
+
 DOCUMENTATION = """
 module: mesh_peers
 short_description: Change peers of a running WireGuard interface; connections of the others are not cut
@@ -15,11 +21,6 @@ options:
   keepalive_s: {description: Seconds between keepalives., type: int, required: true}
 author: [Gradferry]
 """
-
-import subprocess
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.hostcard.mesh import live_peers, peer_commands
 
 
 def main() -> None:

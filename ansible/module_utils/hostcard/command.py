@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from typing import Sequence
+from collections.abc import Sequence
 
 # A login by SSH without a shell profile may lack the sbin folders, where `nft`, `wg-quick` and `sshd` live.
 SEARCH_PATH = os.pathsep.join(

@@ -1,4 +1,4 @@
-"""The Docker engine: which one, how it is set, and what it holds. Asked over its socket, which is faster than its CLI."""
+"""The Docker engine: which one, how it is set, what it holds. Asked over its socket, which is faster than its CLI."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import http.client
 import json
 import os
 import socket
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ansible.module_utils.hostcard.command import find, text_of
 

@@ -8,7 +8,8 @@ import hashlib
 import os
 import pwd
 import stat
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 
 def _name(lookup: Any, number: int) -> str:

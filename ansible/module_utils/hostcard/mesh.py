@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ansible.module_utils.hostcard.command import output_of, text_of
 from ansible.module_utils.hostcard.system import kernel_part
@@ -42,8 +43,8 @@ def peer_commands(
     keys = {peer["public_key"] for peer in wanted}
     commands = [["wg", "set", interface, "peer", key, "remove"] for key in sorted(live) if key not in keys]
     for peer in wanted:
-        seen = live.get(peer["public_key"], {})
-        change = [] if seen.get("allowed_ips") == [f"{peer['address']}/32"] else ["allowed-ips", f"{peer['address']}/32"]
+        seen, allowed = live.get(peer["public_key"], {}), f"{peer['address']}/32"
+        change = [] if seen.get("allowed_ips") == [allowed] else ["allowed-ips", allowed]
         if seen.get("keepalive_s") != keepalive_s:
             change += ["persistent-keepalive", str(keepalive_s)]
         if peer.get("endpoint") and seen.get("endpoint") != peer["endpoint"] and is_silent(seen):

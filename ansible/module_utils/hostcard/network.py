@@ -18,7 +18,7 @@ def _json(argv: list[str]) -> list[dict[str, Any]]:
 
 
 def connection_port(environments: list[str]) -> int | None:
-    """Server port of SSH_CONNECTION ("client port server port"), first of the NUL-separated environments that has one."""
+    """Server port of SSH_CONNECTION ("client port server port"), first of the environments that has one."""
     for environment in environments:
         for entry in environment.split("\0"):
             if entry.startswith("SSH_CONNECTION=") and len(entry.split()) == 4:

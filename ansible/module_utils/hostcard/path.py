@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from typing import Callable
+from collections.abc import Callable
 
 from ansible.module_utils.hostcard.command import find
 

@@ -7,7 +7,8 @@ import glob
 import json
 import os
 import time
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from ansible.module_utils.hostcard.command import output_of, text_of
 
@@ -58,7 +59,7 @@ def apt() -> dict[str, Any]:
         # A list's own time is the archive's; the folder's is that of the last refresh.
         "age_s": int(time.time() - os.stat(LISTS).st_mtime) if lists else None,
         "locked": any(is_locked(path) for path in LOCKS),
-        "half_installed": bool(os.listdir("/var/lib/dpkg/updates")) if os.path.isdir("/var/lib/dpkg/updates") else False,
+        "interrupted": bool(glob.glob("/var/lib/dpkg/updates/*")),
     }
 
 

@@ -8,7 +8,8 @@ import platform
 import pwd
 import shlex
 import time
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from ansible.module_utils.hostcard.command import find, output_of, text_of
 

@@ -1,10 +1,11 @@
-"""Is what a host holds what we want there? Asked on the control node (against facts) and on the host (against the disk)."""
+"""Does a host hold what we want there? Asked on the control node (of facts) and on the host (of the disk)."""
 
 from __future__ import annotations
 
 import fnmatch
 import hashlib
-from typing import Any, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 DEFAULTS = {"mode": "0644", "owner": "root", "group": "root"}
 

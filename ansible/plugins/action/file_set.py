@@ -1,6 +1,6 @@
 """Render a set of files and write those that differ, in one round trip; in none where the facts show all of them.
 
-`host_facts` fingerprints the files that we manage. A set that agrees with these fingerprints is done without a connection;
+`host_facts` fingerprints the files that we manage. A set that agrees with these fingerprints needs no connection;
 that is what makes a second `site.yml` cheap, most of all over an ocean. Files outside `host_facts_files` take the trip.
 """
 
@@ -13,8 +13,9 @@ from types import ModuleType
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible.template import trust_as_template
+
+from ansible.plugins.action import ActionBase
 
 FIELDS = {"dest", "state", "content", "template", "mode", "owner", "group", "validate"}
 
@@ -58,7 +59,9 @@ class ActionModule(ActionBase):
 
     @staticmethod
     def _must_ask(want: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
-        return not wanted.is_watched(want["dest"], facts["watched"]) or wanted.differs(want, facts["files"].get(want["dest"]))
+        return not wanted.is_watched(want["dest"], facts["watched"]) or wanted.differs(
+            want, facts["files"].get(want["dest"])
+        )
 
     def _rendered(self, entry: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
         unknown = set(entry) - FIELDS
