@@ -57,8 +57,11 @@ def check(arguments: argparse.Namespace) -> int:
 
 def train(arguments: argparse.Namespace) -> int:
     from trainer.config import load_run
+    from trainer.data.pack import ensure_packed
 
-    run = load_run(arguments.run, arguments.override)  # a mistake in it is told before torch is waited for
+    run = load_run(arguments.run, arguments.override)
+    with _progress(f"packing {run.data.pack}") as progress:
+        ensure_packed(run.data, _say, progress)
     from trainer.run import train as train_run
 
     state = arguments.state or RUNS / run.name
@@ -173,8 +176,11 @@ class _progress:
         self._task = self._bar.add_task(text, total=None)
 
     def __enter__(self) -> Callable[[int, int], None]:
-        self._bar.start()
-        return lambda done, total: self._bar.update(self._task, completed=done, total=total)
+        return self._show
+
+    def _show(self, done: int, total: int) -> None:
+        self._bar.start()  # again does nothing; not before there is something to show
+        self._bar.update(self._task, completed=done, total=total)
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()

@@ -45,13 +45,13 @@ def pack(source: str, folder: Path, options: Options, say: Say = lambda done, to
     return Packed(folder, index, changed=True)
 
 
-def ensure_packed(data: Data, say: Callable[[str], None]) -> None:
-    """Pack the built-in source `data.pack` where `data.path` is not there yet, and say so."""
+def ensure_packed(data: Data, say: Callable[[str], None], progress: Say = lambda done, total: None) -> None:
+    """Pack the built-in source `data.pack` where `data.path` is not there yet, and `say` so."""
     folder = Path(data.path)
     if data.pack is None or (folder / INDEX).exists():
         return
     say(f"{folder} is not there yet: packing {data.pack}")
-    packed = pack(data.pack, folder, Options())
+    packed = pack(data.pack, folder, Options(), progress)
     say(f"{folder}: {describe(packed.index)}")
 
 
