@@ -37,6 +37,8 @@ def _parser() -> argparse.ArgumentParser:
     p = commands.add_parser("down", help="remove the hosts of one bed")
     p.add_argument("--name", default=by_hand.LOCAL)
     p.set_defaults(run=by_hand.stop)
+    p = commands.add_parser("demo", help="set up, train, redeploy and tear down three hosts; ends with a picture")
+    p.set_defaults(run=by_hand.demonstrate)
     p = commands.add_parser("clean", help="remove everything that this clone made on the engine, caches too")
     p.set_defaults(run=by_hand.clean)
     p = commands.add_parser("list", help="names of the beds of this clone")

@@ -6,6 +6,7 @@ import shutil
 from argparse import Namespace
 
 from tests.testbed.bed import Bed, names, remove, up
+from tests.testbed.demo.script import demo
 from tests.testbed.inventory import remove_inventory, write_inventory
 from tests.testbed.plan import THREE, Plan
 from tests.testbed.removal import remove_bed, remove_cached
@@ -16,11 +17,11 @@ LOCAL = "local"  # the bed of `make up`; its inventory is inventory.local.ini
 _NEXT = """\
 {count} hosts are up ({kind}), with a WAN between them: {links}.
 
-  cd ansible
+  cp -n examples/digits.yml run.yml; cd ansible
   ../.venv/bin/ansible-playbook -i {inventory} site.yml
   ../.venv/bin/ansible-playbook -i {inventory} playbooks/status.yml
   ../.venv/bin/ansible-playbook -i {inventory} playbooks/redeploy.yml -e accum_steps=8
-  ../.venv/bin/ansible-playbook -i {inventory} playbooks/teardown.yml -e confirm=NAME_OF_THE_RUN
+  ../.venv/bin/ansible-playbook -i {inventory} playbooks/teardown.yml -e confirm=digits
   {ssh}
 
 make down takes them away."""
@@ -54,6 +55,10 @@ def clean(_: Namespace) -> None:
     shutil.rmtree(shop.folders.cache, ignore_errors=True)
     remove_inventory(shop.folders.root / "inventory.local.ini")
     shop.say(f"removed {count} containers, networks, volumes and images of this clone")
+
+
+def demonstrate(_: Namespace) -> None:
+    demo()
 
 
 def show(_: Namespace) -> None:

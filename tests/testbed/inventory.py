@@ -12,6 +12,7 @@ def inventory(state: State, folder: Path) -> str:
     lines = [f"# Bed {state.name} of the test bed ({state.kind} hosts). {state.links.sentence()}.", "[hosts]"]
     lines += [line(host) for host in state.hosts]
     lines += ["", "[hosts:vars]", "ansible_user=root", f"ansible_ssh_private_key_file={folder / 'id_ed25519'}"]
+    lines += [f"{name}={value}" for name, value in state.variables.items()]
     return "\n".join(lines) + "\n"
 
 

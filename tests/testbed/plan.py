@@ -77,6 +77,7 @@ class State:
     links: Links
     hosts: tuple[Placed, ...]
     control: Placed
+    variables: dict[str, str] = field(default_factory=dict)  # of every host, for the inventory
 
     def save(self, folder: Path) -> None:
         part = folder / ".bed.json.part"

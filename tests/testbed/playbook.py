@@ -7,14 +7,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.testbed.errors import BedError
 
 _RECAP = re.compile(r"^(\S+)\s+: ((?:\w+=\d+\s*)+)$")
-Line = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,43 @@ class Outcome:
         return self
 
 
+@dataclass
+class Running:
+    """A playbook under way. Leaving its block ends it: it must not go on behind our back after Ctrl-C or an error."""
+
+    command: tuple[str, ...]
+    log: Path
+    process: subprocess.Popen[bytes]
+    started: float
+    begin: float
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()
+
+    def task(self) -> str:
+        """Name of the task that it is at."""
+        names = re.findall(r"^(?:TASK|RUNNING HANDLER) \[(.*)\] \*", self.log.read_text(errors="replace"), re.M)
+        return names[-1] if names else ""
+
+    def finish(self, meanwhile: Callable[[], None] | None = None, every_s: float = 1.0) -> Outcome:
+        """Its outcome, when it has ended; `meanwhile` is called about every `every_s`."""
+        while True:
+            try:
+                code = self.process.wait(every_s if meanwhile else None)
+                break
+            except subprocess.TimeoutExpired:
+                if meanwhile:
+                    meanwhile()
+        wall_s = time.monotonic() - self.begin
+        output = self.log.read_text(errors="replace")
+        return Outcome(self.command, code, self.started, wall_s, recaps(output), output)
+
+
 @dataclass(frozen=True)
 class Ansible:
     """How to call ansible-playbook: in `folder`, on `inventory`. `before`: words put before the command (nsenter)."""
@@ -62,47 +98,29 @@ class Ansible:
     before: tuple[str, ...] = ()
     environment: Mapping[str, str] | None = None
 
-    def play(self, playbook: str, *arguments: str, name: str | None = None, line: Line | None = None) -> Outcome:
-        """Run it to its end. Output goes to `log_folder`/`name`.log and, line by line, to `line`."""
+    def play(self, playbook: str, *arguments: str, name: str | None = None) -> Outcome:
+        """Run a playbook to its end."""
+        with self.start(playbook, *arguments, name=name) as running:
+            return running.finish()
+
+    def start(self, playbook: str, *arguments: str, name: str | None = None) -> Running:
+        """Begin it; output goes to `log_folder`/`name`.log (default: the playbook's name)."""
         program = str(Path(sys.executable).with_name("ansible-playbook"))
-        command = (*self.before, program, "-i", str(self.inventory), playbook, *arguments)
+        command = (program, "-i", str(self.inventory), playbook, *arguments)
         self.log_folder.mkdir(parents=True, exist_ok=True)
         log = self.log_folder / f"{name or Path(playbook).stem}.log"
+        config = {"ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "PYTHONUNBUFFERED": "1"}
         started, begin = time.time(), time.monotonic()
-        code, output = self._run(command, log, line)
-        wall_s = time.monotonic() - begin
-        return Outcome(command[len(self.before) :], code, started, wall_s, recaps(output), output)
-
-    def _run(self, command: Sequence[str], log: Path, line: Line | None) -> tuple[int, str]:
-        colourless = {
-            "ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"),
-            "ANSIBLE_NOCOLOR": "1",
-            "PYTHONUNBUFFERED": "1",
-        }
-        process = subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env=os.environ | colourless | dict(self.environment or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert process.stdout is not None  # PIPE
-        lines = []
-        try:
-            with log.open("w") as file:
-                for text in process.stdout:
-                    lines.append(text)
-                    file.write(text)
-                    file.flush()
-                    if line:
-                        line(text.rstrip())
-            return process.wait(), "".join(lines)
-        finally:
-            if process.poll() is None:  # left by Ctrl-C or an error: ansible must not go on behind our back
-                process.terminate()
-                process.wait()
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                [*self.before, *command],
+                cwd=self.folder,
+                env=os.environ | config | dict(self.environment or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        return Running(command, log, process, started, begin)
 
 
 def recaps(output: str) -> dict[str, Recap]:

@@ -11,7 +11,7 @@ from docker import DockerClient
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
-from tests.testbed.labels import ROLE, Owner
+from tests.testbed.labels import BED, ROLE, Owner
 
 # Units first: a host that is removed with running inner containers leaves empty cgroup folders on a cgroup v1 engine.
 STOP_INNER = "timeout 20 systemctl stop gradferry-trainer.service docker.socket docker.service containerd.service"
@@ -26,7 +26,7 @@ def remove_bed(client: DockerClient, owner: Owner) -> int:
     networks = client.networks.list(filters=having_labels)
     volumes = client.volumes.list(filters=having_labels)
     _each(networks, lambda network: network.remove())
-    _each([volume for volume in volumes if _belongs_to_a_bed(volume)], lambda volume: volume.remove(force=True))
+    _each([volume for volume in volumes if BED in _labels(volume)], lambda volume: volume.remove(force=True))
     return len(containers) + len(networks) + len(volumes)
 
 
@@ -50,8 +50,8 @@ def remove_container(container: Container) -> None:
         container.remove(force=True, v=True)
 
 
-def _belongs_to_a_bed(volume: Any) -> bool:
-    return (volume.attrs.get("Labels") or {}).get(ROLE) != "seed"
+def _labels(volume: Any) -> dict[str, str]:
+    return volume.attrs.get("Labels") or {}
 
 
 def _each(things: Iterable[Any], remove: Callable[[Any], object]) -> None:

@@ -15,6 +15,7 @@ from tests.testbed.privileges import profile
 from tests.testbed.provider import Provider
 from tests.testbed.router import start_emulator, start_router, table
 from tests.testbed.seed import copy_volume
+from tests.testbed.trainer_build import build_variables
 from tests.testbed.workshop import Workshop
 
 CONTROL = Region("control", "control")
@@ -29,7 +30,8 @@ def rise(shop: Workshop, plan: Plan, folder: Path) -> State:
     image, wan_image = shop.images.tag(plan.image), shop.images.tag("wan")
     owner = shop.owner(plan.name)
     sites = [_site(shop, plan, number, region) for number, region in enumerate((*plan.regions, CONTROL), 1)]
-    state = State(plan.name, plan.image, image, plan.seed is not None, plan.links, tuple(sites[:-1]), sites[-1])
+    seeded, variables = plan.seed is not None, build_variables(shop)
+    state = State(plan.name, plan.image, image, seeded, plan.links, tuple(sites[:-1]), sites[-1], variables)
     state.save(folder)
     router = start_router(shop.client, wan_image, sites, owner, wan_folder)
     start_emulator(router, table(sites, plan.links), wan_folder)

@@ -1,0 +1,51 @@
+"""What the trainer image is made from on this machine, as inventory variables of the role trainer_image.
+
+The base is the test bed's own CPU image. Wheels come through this environment's pip, whose configuration (index,
+mirror, certificates) a container would not have; where the base has another Python than this environment, the build
+asks the index itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from tests.testbed.errors import BedError
+from tests.testbed.workshop import Workshop
+
+PYTHON_OF = {"bookworm": (3, 11), "trixie": (3, 13)}
+
+
+def build_variables(shop: Workshop) -> dict[str, str]:
+    """Variables for every host. Made on first use: base image, wheelhouse, and a volume for the registry's layers."""
+    volume = f"{shop.owner('shared').prefix}-registry"
+    shop.client.volumes.create(volume, labels=shop.owner().labels("registry"))
+    wheels = _wheelhouse(shop) if PYTHON_OF.get(shop.images.suite) == sys.version_info[:2] else None
+    index = os.environ.get("TORCH_INDEX", "")
+    return {
+        "trainer_image_base": shop.images.tag("base"),
+        "trainer_image_registry_volume": volume,
+        **({"trainer_image_wheelhouse": str(wheels)} if wheels else {}),
+        **({"trainer_image_torch_index": index} if index and not wheels else {}),
+    }
+
+
+def _wheelhouse(shop: Workshop) -> Path:
+    """Folder with the wheels that the clone's pins name."""
+    root = shop.folders.root
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    asked = json.dumps([project["dependencies"], project["optional-dependencies"]["train"]])
+    pins = hashlib.sha256(asked.encode() + (root / "constraints.txt").read_bytes()).hexdigest()[:12]
+    folder = shop.folders.cache / f"wheels-{pins}"
+    if not folder.is_dir():
+        shop.say("fetching the trainer's wheels")
+        script = root / "docker" / "wheelhouse.sh"
+        done = subprocess.run(["sh", str(script), str(folder), sys.executable], capture_output=True, text=True)
+        if done.returncode:
+            raise BedError(f"{script.name} failed: {done.stderr.strip()[-300:]}", "Is a package index reachable?")
+    return folder
