@@ -30,7 +30,7 @@ WIDE = 180  # columns where the output is not a terminal
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
-    arguments = _parser().parse_args(argv)
+    arguments = _parse(argv)
     try:
         return int(arguments.command(arguments))
     except GradferryError as error:
@@ -184,6 +184,18 @@ class _progress:
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """As argparse does, but overrides may also stand behind options."""
+    parser = _parser()
+    arguments, rest = parser.parse_known_args(argv)
+    behind = [text for text in rest if "=" in text and not text.startswith("-")]
+    if rest and (len(behind) < len(rest) or not hasattr(arguments, "override")):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if behind:
+        arguments.override = [*arguments.override, *behind]
+    return arguments
 
 
 def _parser() -> argparse.ArgumentParser:
