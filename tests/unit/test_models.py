@@ -15,7 +15,7 @@ IMAGES = {"x": torch.rand(6, 8, 8), "y": torch.tensor([0, 1, 2, 3, 4, 5])}
 TEXT = {"tokens": torch.randint(0, 256, (6, 17))}
 SMALL_GPT = {"context": 16, "width": 16, "layers": 2, "heads": 2}
 BATCHES = {"mlp": IMAGES, "cnn": IMAGES, "gpt": TEXT}
-ARGS: dict[str, dict[str, object]] = {"mlp": {}, "cnn": {"width": 4, "blocks": 1, "groups": 2}, "gpt": SMALL_GPT}
+ARGS: dict[str, dict[str, object]] = {"mlp": {}, "cnn": {"width": 8, "blocks": 1, "groups": 2}, "gpt": SMALL_GPT}
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def test_every_model_learns_its_batch_by_heart(name: str) -> None:
     model, batch = build(name, ARGS[name]), BATCHES[name]
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
     losses = []
-    for _ in range(20):
+    for _ in range(30):
         scored = model(batch)
         (scored.loss_sum / scored.weight).backward()
         optimizer.step()
