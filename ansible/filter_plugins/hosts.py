@@ -120,25 +120,11 @@ def _host_problems(facts: Facts, needs: Mapping[str, Any], now_s: float) -> Iter
         yield "has neither WireGuard in its kernel nor /dev/net/tun. Ask the provider to enable TUN, or rent another."
 
 
-def host_plan(facts: Facts, wanted: Mapping[str, Any]) -> list[str]:
-    """What the provisioning will do here, in its order; empty where the host is as described.
-
-    `wanted`: install and hold (packages), running (units), files, settings, firewall (revision), stale_peers."""
-    services = facts["services"]
-    idle = [unit for unit in wanted["running"] if services.get(unit, {}).get("active") != "active"]
-    new = [path for path in wanted["files"] if path not in facts["files"]]
-    steps = {
-        "install ": wanted["install"],
-        "write ": new,
-        "set ": [f"{name} = {value}" for name, value in wanted["settings"].items()],
-        "load firewall table ": [] if facts["firewall"]["revision"] == wanted["firewall"] else [wanted["firewall"]],
-        "make a mesh key": [] if facts["mesh"]["public_key"] else [""],
-        "change peers of the mesh: ": wanted["stale_peers"],
-        "start ": idle,
-        "restart Docker for its settings": [""] if facts["docker"]["config_pending"] else [],
-        "hold ": wanted["hold"],
-    }
-    return [f"{step}{', '.join(items)}" for step, items in steps.items() if items]
+def step(sentence: str, what: Any) -> list[str]:
+    """A step of a plan: one sentence where there is something to do, none otherwise. A list is named in the sentence."""
+    if isinstance(what, (bool, str)):
+        return [sentence] if what in (True, "True", "true") else []
+    return [f"{sentence} {', '.join(str(item) for item in what)}"] if what else []
 
 
 def fact_table(cards: Sequence[Facts]) -> list[str]:
@@ -171,10 +157,10 @@ class FilterModule:
             "by_os": by_os,
             "connection_problems": connection_problems,
             "fact_table": fact_table,
-            "host_plan": host_plan,
             "host_problems": host_problems,
             "kernel_settings": kernel_settings,
             "maskable": maskable,
             "matching": matching,
             "missing_from": missing_from,
+            "step": step,
         }
