@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,6 +17,7 @@ from trainer.data.loader import Fetched
 from trainer.errors import TrainingError
 from trainer.evaluate import Evaluator
 from trainer.feed import Feed
+from trainer.inforce import InForce
 from trainer.live import Desired
 from trainer.models.scored import Batch
 from trainer.randomness import begin_window
@@ -26,6 +27,9 @@ from trainer.schedules import Position
 from trainer.sync.exchange import Exchange, Header, Total
 from trainer.update import Outcome, coefficient, judge, scale_
 from trainer.watch import Span, Watch
+
+
+Rate = Callable[[InForce, Position], float]
 
 
 @dataclass
@@ -41,6 +45,7 @@ class Work:
     evaluator: Evaluator
     desired: Desired
     keeper: Keeper
+    rate: Rate = InForce.rate
     pieces: int = 1
 
 
@@ -132,7 +137,7 @@ def apply(state: TrainState, work: Work, window: Window, total: Total) -> Outcom
             buffer.copy_(mean if buffer.is_floating_point() else mean.round())
     if outcome.skipped:
         return skip(state, outcome)
-    lr = state.inforce.rate(at)
+    lr = work.rate(state.inforce, at)
     limit = state.inforce.run.clip_grad_norm
     factor = coefficient(total.weight, outcome.grad_norm, limit)
     scale_(total.gradients, factor)

@@ -23,6 +23,7 @@ from trainer.config import Run, load_run
 from trainer.course import Course, EpochCourse
 from trainer.data.dataset import open_dataset
 from trainer.data.order import Order
+from trainer.data.pack import ensure_packed
 from trainer.drain import Drain
 from trainer.errors import EXIT_COME_BACK, ComeBack, ConfigError, GradferryError
 from trainer.evaluate import Evaluator, OnHeldOut
@@ -30,7 +31,7 @@ from trainer.feed import Feed
 from trainer.inforce import InForce
 from trainer.launch import strategy_of
 from trainer.live import Acks, AsTheyAre, Desired, WatchedFile
-from trainer.loop import Ending, Work
+from trainer.loop import Ending, Rate, Work
 from trainer.loop import train as train_loop
 from trainer.metrics.lines import MetricLines
 from trainer.metrics.memory import memory_meter
@@ -72,6 +73,7 @@ class Setup:
     devices: tuple[torch.device, ...] = (torch.device("cpu"),)
     scaler: LossScaler | None = None
     streams: Mapping[str, RandomStream] = field(default_factory=dict)
+    rate: Rate = InForce.rate
 
 
 def train(
@@ -97,6 +99,7 @@ def train(
         return 0
     check_relation(run.accumulation, place.world)
     torch.set_num_threads(run.limits.threads)
+    ensure_packed(run.data, say)
     file = None if source is None else Path(source)
     setup = _setup(run, place, host, folder, file, overrides)
     watchdog = Watchdog(f"{host} rank {place.rank}", WATCHDOG_DEADLINES * run.network.reduce_deadline_s)
@@ -112,7 +115,7 @@ def _report_ending(setup: Setup, watch: Watch, watchdog: Watchdog, say: Callable
         exchange = _meet(setup, watchdog)
         watch.drain.on_signals()
         say(f"{setup.host} rank {setup.place.rank}: {batch_text(setup.run.accumulation, setup.place.world)}")
-        ending = conduct(setup, exchange, watch)
+        ending, _ = conduct(setup, exchange, watch)
         exchange.close()
         code = EXIT_COME_BACK if ending.kind == "drained" and not watch.drain.asked else 0
         watch.tell(events.Ended(reason=ending.kind, step=watch.status.step, code=code), state="ended")
@@ -125,8 +128,8 @@ def _report_ending(setup: Setup, watch: Watch, watchdog: Watchdog, say: Callable
         watch.close()
 
 
-def conduct(setup: Setup, exchange: Exchange, watch: Watch) -> Ending:
-    """Agree with the other replicas on where to start, and train. Raises GradferryError."""
+def conduct(setup: Setup, exchange: Exchange, watch: Watch) -> tuple[Ending, TrainState]:
+    """Agree with the other replicas on where to start, and train; returns how it ended, and with what."""
     replica, state = build_state(setup)
     writes = setup.place.local_rank == 0
     store = CheckpointStore(setup.folder / "checkpoints")
@@ -151,9 +154,9 @@ def conduct(setup: Setup, exchange: Exchange, watch: Watch) -> Ending:
     for event in resumed:
         watch.tell(event)
     feed = Feed(setup.samples, setup.course, exchange.rank, exchange.world, pin_memory=_on_gpu(setup))
-    work = Work(setup.course, feed, replica, setup.evaluator, setup.desired, keeper)
+    work = Work(setup.course, feed, replica, setup.evaluator, setup.desired, keeper, setup.rate)
     try:
-        return train_loop(state, work, exchange, watch)
+        return train_loop(state, work, exchange, watch), state
     except ComeBack:
         keeper.save_alone(state, exchange.world)
         watch.checkpoints(keeper.finished())
