@@ -11,6 +11,8 @@ from torch.nn import functional
 
 from trainer.models.scored import Batch, Scored, score, take
 
+QUARTERS = 2  # the head sees the average of each quarter of the image: where a stroke is matters as well as that it is
+
 
 class Residual(nn.Module):
     """x [samples, width, h, w] -> the same shape: two convolutions beside the identity."""
@@ -34,7 +36,8 @@ class Cnn(nn.Module):
         self.channels = channels
         self.stem = nn.Conv2d(channels, width, 3, padding=1)
         self.blocks = nn.ModuleList(Residual(width, groups) for _ in range(blocks))
-        self.head = nn.Linear(width, classes)
+        self.norm = nn.GroupNorm(groups, width)
+        self.head = nn.Linear(width * QUARTERS**2, classes)
 
     def forward(self, batch: Batch) -> Scored:
         x = take(batch, "x", "cnn").to(self.head.weight.dtype)
@@ -42,4 +45,5 @@ class Cnn(nn.Module):
         x = self.stem(x)
         for block in self.blocks:
             x = functional.avg_pool2d(block(x), 2)
-        return score(self.head(x.mean((2, 3))), take(batch, "y", "cnn"))
+        x = functional.adaptive_avg_pool2d(functional.relu(self.norm(x)), QUARTERS)
+        return score(self.head(x.flatten(1)), take(batch, "y", "cnn"))
