@@ -15,7 +15,7 @@ from tests.contracts.adapter.models import Unsupported
 from tests.contracts.adapter.outcome import Outcome
 from tests.contracts.adapter.replica import Variant
 from tests.contracts.adapter.runner import Mode, run_leg
-from tests.contracts.reference import differences
+from tests.contracts.cases.reference import differences
 
 LOW_PRECISION_TOLERANCE = 1e-4  # the cases' README: with reduced precision this is still enough
 
