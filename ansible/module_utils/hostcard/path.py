@@ -43,7 +43,7 @@ def largest_mtu(carries: Callable[[int], bool], now: int, ceiling: int) -> int |
     if not carries(FLOOR):
         return None
     low, high = FLOOR, ceiling
-    if low < now < high and carries(now):
+    if low == now or (low < now < high and carries(now)):
         low = now
         if now + GRAIN < high and not carries(now + GRAIN):
             return now
