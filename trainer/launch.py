@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from trainer.batching import batch_text, check_relation
-from trainer.config import Run, revision
+from trainer.config import Data, Run, revision
 from trainer.errors import ConfigError
 
 MASTER_PORT = 29500
@@ -105,6 +105,14 @@ def run_json(run: Run, hosts: Sequence[Host]) -> str:
     described = [{name: getattr(host, name) for name in shown} for host in hosts]
     document = {"run": run.model_dump(mode="json"), "revision": revision(run), "hosts": described}
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def host_run(run: Run, data_digest: str) -> Run:
+    """The run as hosts have it: data lies in their state folder under a name with the first digits of its index's
+    sha256, so other data is another path and never replaces what a running trainer reads. Nothing is packed there."""
+    name = run.data.path.rstrip("/").rsplit("/", 1)[-1]
+    data = Data(path=f"{STATE_FOLDER}/data/{name}-{data_digest[:12]}", pack=None)
+    return run.model_copy(update={"data": data})
 
 
 def overrides_of(extra: Mapping[str, Any]) -> dict[str, object]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 from urllib.parse import quote
 
 from ansible.module_utils.hostcard.engine import SOCKET

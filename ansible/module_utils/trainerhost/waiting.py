@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ansible.module_utils.hostcard.command import output_of
 from ansible.module_utils.trainerhost import state
@@ -56,15 +57,22 @@ def refuse_if_given_up() -> None:
         raise NotReached("the unit is not there")
 
 
+def started_s() -> float:
+    """When the unit's process was started last, in seconds of the host's clock; 0 where it never was."""
+    shown = output_of(["systemctl", "show", "--property=ExecMainStartTimestampMonotonic", "--value", state.UNIT])
+    monotonic_s = int((shown or "0").strip() or 0) / 1e6
+    return time.time() - (time.clock_gettime(time.CLOCK_MONOTONIC) - monotonic_s) if monotonic_s else 0.0
+
+
 def acknowledged(revision: str) -> dict[str, Any] | None:
     """acks/<revision>.json once the trainer has written it."""
     ack = state.parsed(f"{state.STATE}/acks/{revision}.json")
     return ack if isinstance(ack, dict) and "accepted" in ack else None
 
 
-def steps(since_s: float, revision: str) -> dict[str, Any] | None:
-    """Status of this host's first rank, once every rank of it has made a step (or ended) after `since_s`."""
-    ranks = state.status()
+def steps(revision: str) -> dict[str, Any] | None:
+    """Status of this host's first rank, once every rank of it has made a step (or ended) since the unit's last start."""
+    ranks, since_s = state.status(), started_s()
     ready = [rank for rank in ranks if _steps(rank, since_s, revision)]
     return ranks[0] if ranks and len(ready) == len(ranks) else None
 

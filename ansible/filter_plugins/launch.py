@@ -1,0 +1,67 @@
+"""Small words between the roles of the trainer and trainer.rollout: lists for file_set, sentences about several hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+JOURNAL_LINES = 6
+SYSTEMD_LINES = ("Start", "Stopp", "gradferry-trainer.service:", "Error: No such container")  # nothing about the cause
+
+
+def file_list(files: Mapping[str, str]) -> list[dict[str, str]]:
+    """Path -> text, as file_set takes it."""
+    return [{"dest": path, "content": text, "mode": "0644"} for path, text in files.items()]
+
+
+def owned_folder(name: str, parent: str, owner: int) -> dict[str, str]:
+    """A folder of the trainer, as file_set takes it."""
+    return {"dest": f"{parent}/{name}", "state": "directory", "mode": "0755", "owner": str(owner), "group": str(owner)}
+
+
+def refusals(hosts: Sequence[str], variables: Mapping[str, Any]) -> list[str]:
+    """One sentence for each host whose trainer refused new settings or did not answer."""
+    found = []
+    for host in hosts:
+        answer = variables[host]["trainer_service_answer"]
+        if not answer.get("reached"):
+            found.append(f"{host}: {answer.get('why')}")
+        elif not answer["ack"]["accepted"]:
+            found.append(f"{host}: refused at step {answer['ack'].get('step')}: {answer['ack'].get('reason')}")
+    return found
+
+
+def idle_reasons(hosts: Sequence[str], variables: Mapping[str, Any]) -> list[str]:
+    """For hosts that make no steps: why, and the end of their journal; hosts with the same story are told together."""
+    stories: dict[tuple[str, ...], list[str]] = {}
+    for host in hosts:
+        seen = variables[host]["trainer_service_seen"]
+        if not seen.get("reached"):
+            lines = [line for line in seen.get("journal", []) if not line.startswith(SYSTEMD_LINES)]
+            stories.setdefault((str(seen.get("why")), *lines[-JOURNAL_LINES:]), []).append(host)
+    found = []
+    for (why, *lines), names in stories.items():
+        found += [f"{', '.join(names)}: {why}. The journal says:", *(f"  {line}" for line in dict.fromkeys(lines))]
+    return found
+
+
+def training_lines(hosts: Sequence[str], variables: Mapping[str, Any]) -> list[str]:
+    """One line a host: where it stands."""
+    return [f"{host}: {_stands(variables[host]['trainer_service_seen']['status'])}" for host in hosts]
+
+
+def _stands(status: Mapping[str, Any]) -> str:
+    loss = status.get("loss")
+    shown = "" if loss is None else f", loss {loss:.4g}"
+    return f"{status.get('state')}, step {status.get('step')}{shown}, global batch {status.get('global_batch')}"
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Any]:
+        return {
+            "file_list": file_list,
+            "owned_folder": owned_folder,
+            "refusals": refusals,
+            "idle_reasons": idle_reasons,
+            "training_lines": training_lines,
+        }
