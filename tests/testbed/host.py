@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 from docker import DockerClient
 from docker.models.containers import Container
 
+from tests.testbed.cgroups import swept
 from tests.testbed.errors import BedError
 from tests.testbed.plan import Placed
 from tests.testbed.wait import wait_for
@@ -75,12 +76,14 @@ class Host:
 
     def reboot(self) -> None:
         """Orderly, as `reboot` on a VPS; returns when SSH answers again."""
-        self.container.restart(timeout=60)
+        with swept(self.container):
+            self.container.restart(timeout=60)
         self.wait_until_up()
 
     def power_off(self) -> None:
         """At once, as a VPS whose machine dies. Its disk stays."""
-        self.container.kill("SIGKILL")
+        with swept(self.container):
+            self.container.kill("SIGKILL")
 
     def power_on(self) -> None:
         self.container.start()

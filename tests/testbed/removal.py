@@ -11,10 +11,15 @@ from docker import DockerClient
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
+from tests.testbed.cgroups import swept
 from tests.testbed.labels import BED, ROLE, Owner
 
-# Units first: a host that is removed with running inner containers leaves empty cgroup folders on a cgroup v1 engine.
-STOP_INNER = "timeout 20 systemctl stop gradferry-trainer.service docker.socket docker.service containerd.service"
+# Containers first, as `live-restore` lets them outlive their engine; the trainer's unit must not start it again.
+STOP_INNER = """
+systemctl stop --no-block gradferry-trainer.service
+timeout 10 docker ps -q | xargs -r timeout 20 docker kill
+timeout 20 systemctl stop docker.socket docker.service containerd.service
+"""
 
 
 def remove_bed(client: DockerClient, owner: Owner) -> int:
@@ -43,10 +48,10 @@ def remove_cached(client: DockerClient, owner: Owner) -> int:
 
 
 def remove_container(container: Container) -> None:
-    with suppress(APIError):  # it may not run, or have no systemd any more
-        if container.labels.get(ROLE) == "host" and container.status == "running":
-            container.exec_run(["sh", "-c", STOP_INNER])
-    with suppress(NotFound):
+    with swept(container), suppress(NotFound):
+        with suppress(APIError):  # it may not run, or have no systemd any more
+            if container.labels.get(ROLE) == "host" and container.status == "running":
+                container.exec_run(["sh", "-c", STOP_INNER])
         container.remove(force=True, v=True)
 
 
