@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def check(arguments: argparse.Namespace) -> int:
+    """Print what a run file comes to."""
     from trainer.config import load_run
     from trainer.preview import preview, resolved
 
@@ -56,11 +57,12 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def train(arguments: argparse.Namespace) -> int:
+    """Train; the exit status is that of the run."""
     from trainer.config import load_run
     from trainer.data.pack import ensure_packed
 
     run = load_run(arguments.run, arguments.override)
-    with _progress(f"packing {run.data.pack}") as progress:
+    with _Progress(f"packing {run.data.pack}") as progress:
         ensure_packed(run.data, _say, progress)
     from trainer.run import train as train_run
 
@@ -71,12 +73,13 @@ def train(arguments: argparse.Namespace) -> int:
 
 
 def pack(arguments: argparse.Namespace) -> int:
+    """Pack a source into a folder."""
     from trainer.data.pack import describe
     from trainer.data.pack import pack as pack_source
     from trainer.data.sources import Options
 
     options = Options(arguments.sequence, arguments.eval_fraction)
-    with _progress(f"packing {arguments.source}") as say:
+    with _Progress(f"packing {arguments.source}") as say:
         packed = pack_source(arguments.source, arguments.folder, options, say)
     if arguments.json:
         print(
@@ -90,6 +93,7 @@ def pack(arguments: argparse.Namespace) -> int:
 
 
 def status(arguments: argparse.Namespace) -> int:
+    """Show a table of ranks, once or until Ctrl-C."""
     from rich.console import Console
 
     from trainer.status.rows import row_values
@@ -112,6 +116,7 @@ def status(arguments: argparse.Namespace) -> int:
 
 
 def plot(arguments: argparse.Namespace) -> int:
+    """Draw histories to a file."""
     from trainer.records.history import read_histories
     from trainer.status.plot import plot as draw
 
@@ -121,6 +126,7 @@ def plot(arguments: argparse.Namespace) -> int:
 
 
 def audit(arguments: argparse.Namespace) -> int:
+    """Judge histories; 0 where every promise was kept, else 1."""
     from trainer.records.checkers import EverySampleOnce, OneHistory, StepsWithoutGap
     from trainer.records.history import read_histories
     from trainer.records.verdict import Broken, Kept, check
@@ -135,6 +141,7 @@ def audit(arguments: argparse.Namespace) -> int:
 
 
 def smoke(arguments: argparse.Namespace) -> int:
+    """Check the device; one JSON line."""
     from trainer.smoke import main as smoke_main
 
     return smoke_main()
@@ -165,8 +172,8 @@ def _newest_run(folder: Path) -> Path:
     return runs[-1]
 
 
-class _progress:
-    """A bar on stderr for what takes long: `with _progress("packing") as say: say(done, total)`; silent in a pipe."""
+class _Progress:
+    """A bar on stderr for what takes long: `with _Progress("packing") as say: say(done, total)`; silent in a pipe."""
 
     def __init__(self, text: str) -> None:
         from rich.console import Console

@@ -40,14 +40,14 @@ def redeployed(histories: Histories, since_t: float, until_t: float = math.inf) 
     first = told[0].event
     assert isinstance(first, Settings)
     same = [e for e in told if isinstance(e.event, Settings) and e.event.revision == first.revision]
-    worlds = [e.event.world for e in histories.entries if isinstance(e.event, Started) and e.t <= told[0].t]
+    worlds = [(e.t, e.event.world) for e in histories.entries if isinstance(e.event, Started) and e.t <= told[0].t]
     restarts = {(e.host, e.rank, e.t) for e in recent if isinstance(e.event, Started)}
     return Redeployed(
         first.revision,
         first.step,
         max(e.t for e in same),
         len({e.rank for e in same}),
-        worlds[-1] if worlds else 0,
+        max(worlds)[1] if worlds else 0,
         _steps_lost(histories, since_t, until_t),
         len(restarts),
     )

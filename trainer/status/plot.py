@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from trainer.errors import DataError
@@ -40,20 +41,27 @@ def _figure(curves: Curves, title: str) -> Any:
         right.plot(*zip(*curves.accuracy, strict=True), "o-", color="tab:green", markersize=3, linewidth=1)
         right.set_ylabel("held-out accuracy", color="tab:green")
         right.set_ylim(0, 1.02)
-    below.plot(curves.t_s, _gaps(curves.samples_per_s), color="tab:orange", linewidth=1.2)
+    speed = _gaps(curves.samples_per_s)
+    below.plot(curves.t_s, speed, color="tab:orange", linewidth=0.8, alpha=0.35)
+    below.plot(curves.t_s, _medians(speed), color="tab:orange", linewidth=1.4)
     below.set_ylabel("samples / s")
     below.set_ylim(bottom=0)
     below.set_xlabel("seconds since the start")
-    for mark in curves.marks:
+    for number, mark in enumerate(curves.marks):
         for axes in (above, below):
             axes.axvline(mark.t_s, color=_COLOURS[mark.kind], linestyle="--", linewidth=1)
-        place = (mark.t_s, 0.98)
+        place = (mark.t_s, 0.75 - 0.08 * (number % 6))  # below the accuracy, and not on top of one another
         above.annotate(
             mark.text, place, xycoords=above.get_xaxis_transform(), xytext=(4, 0), textcoords="offset points",
-            color=_COLOURS[mark.kind], fontsize=8, va="top",
+            color=_COLOURS[mark.kind], fontsize=8, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
     figure.suptitle(title or f"{len(curves.t_s)} optimizer steps", fontsize=11)
     return figure
+
+
+def _medians(values: list[float], reach: int = 4) -> list[float]:
+    """The middle one of each value and its neighbours."""
+    return [median(values[max(0, i - reach) : i + reach + 1]) for i in range(len(values))]
 
 
 def _gaps(values: tuple[float | None, ...]) -> list[float]:
