@@ -11,11 +11,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer import __version__
+from trainer.arguments import parse
 from trainer.errors import EXIT_USER, DataError, GradferryError
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ WIDE = 180  # columns where the output is not a terminal
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
-    arguments = _parse(argv)
+    arguments = parse(argv)
     try:
-        return int(arguments.command(arguments))
+        return COMMANDS[arguments.command](arguments)
     except GradferryError as error:
         print(f"gradferry: {error}", file=sys.stderr)
         return error.exit_code
@@ -193,116 +193,15 @@ class _Progress:
         self._bar.stop()
 
 
-def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """As argparse does, but overrides may also stand behind options."""
-    parser = _parser()
-    arguments, rest = parser.parse_known_args(argv)
-    behind = [text for text in rest if "=" in text and not text.startswith("-")]
-    if rest and (len(behind) < len(rest) or not hasattr(arguments, "override")):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    if behind:
-        arguments.override = [*arguments.override, *behind]
-    return arguments
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="gradferry", description="Train one PyTorch model on hosts that are far apart."
-    )
-    parser.add_argument("--version", action="version", version=f"gradferry {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-    def command(
-        name: str, run: Callable[[argparse.Namespace], int], text: str, example: str
-    ) -> argparse.ArgumentParser:
-        added = commands.add_parser(
-            name,
-            help=text,
-            description=text[0].upper() + text[1:] + ".",
-            epilog=f"example:\n  {example}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        added.set_defaults(command=run)
-        return added
-
-    _check_options(command("check", check, "show what a run file comes to", "gradferry check run.yml --replicas 3"))
-    _train_options(command("train", train, "train", "gradferry train examples/digits.yml accumulation.accum_steps=8"))
-    _pack_options(
-        command("pack", pack, "pack data into one folder that is read fast", "gradferry pack digits data/digits")
-    )
-    _status_options(command("status", status, "show who trains what", "gradferry status -i inventory.ini --watch"))
-    _plot_options(command("plot", plot, "draw loss and speed over time", "gradferry plot runs/digits --out digits.png"))
-    _audit_options(
-        command("audit", audit, "judge a run by its histories: each sample once?", "gradferry audit runs/digits")
-    )
-    command("smoke", smoke, "check that this machine's device computes", "gradferry smoke")
-    return parser
-
-
-def _run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, metavar="RUN.yml", help="the run file")
-    parser.add_argument("override", nargs="*", metavar="FIELD=VALUE", help="such as accumulation.accum_steps=8")
-
-
-def _check_options(parser: argparse.ArgumentParser) -> None:
-    _run_options(parser)
-    parser.add_argument(
-        "--replicas", type=_positive, default=1, metavar="N", help="replicas to reckon with (default 1)"
-    )
-
-
-def _train_options(parser: argparse.ArgumentParser) -> None:
-    _run_options(parser)
-    parser.add_argument("--state", type=Path, metavar="DIR", help="checkpoints, history, status (default runs/NAME)")
-    parser.add_argument("--host", metavar="NAME", help="this host's name in the inventory (default: its own)")
-
-
-def _pack_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "source", metavar="SRC", help="digits, debian-docs, text file or folder, or folder of .npy files"
-    )
-    parser.add_argument("folder", type=Path, metavar="DST", help="folder to write")
-    parser.add_argument(
-        "--sequence", type=_positive, default=128, metavar="T", help="tokens that a text sample predicts"
-    )
-    parser.add_argument("--eval-fraction", type=_fraction, metavar="F", help="share of the samples that is held out")
-    parser.add_argument("--json", action="store_true", help="print the index, and whether anything changed")
-
-
-def _status_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--state", type=Path, metavar="DIR", help="of a run on this machine (default: the newest in runs/)"
-    )
-    parser.add_argument("-i", "--inventory", type=Path, metavar="FILE", help="ask the hosts of an inventory over SSH")
-    parser.add_argument("--json", action="store_true", help="print rows as JSON")
-    parser.add_argument("--watch", action="store_true", help="go on showing, until Ctrl-C")
-
-
-def _plot_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", nargs="+", type=Path, metavar="FOLDER", help="state folders, or folders of histories")
-    parser.add_argument("--out", type=Path, default=Path("run.png"), metavar="FILE", help="picture (default run.png)")
-    parser.add_argument("--title", default="", metavar="TEXT")
-
-
-def _audit_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", nargs="+", type=Path, metavar="FOLDER", help="state folders, or folders of histories")
-    parser.add_argument("--samples", type=_positive, metavar="N", help="samples of an epoch, where no history says so")
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
-    return int(text)
-
-
-def _fraction(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a share between 0 and 1")
-    return value
+COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "check": check,
+    "train": train,
+    "pack": pack,
+    "status": status,
+    "plot": plot,
+    "audit": audit,
+    "smoke": smoke,
+}
 
 
 if __name__ == "__main__":
