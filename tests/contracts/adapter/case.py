@@ -35,20 +35,21 @@ def disagreements(case: Mapping[str, Any], folder: Path, mode: Mode) -> list[str
     found = []
     for number, variant in enumerate(variants_of(given)):
         allowed = max(tolerance, LOW_PRECISION_TOLERANCE) if variant.low_precision else tolerance
-        got = run_case(given, folder / f"variant-{number}", mode, variant)
-        found += [f"{variant}: {d}" for d in differences(expect, got, allowed)]
+        outcome = run_case(given, folder / f"variant-{number}", mode, variant)
+        differing = [*differences(expect, outcome.values(), allowed), *outcome.began_anew()]
+        found += [f"{variant}: {d}" for d in differing]
     limit = given.get("time_limit_s")
     if limit is not None and time.monotonic() - began > limit:
         found.append(f"took {time.monotonic() - began:.1f} s, at most {limit} s")
     return found
 
 
-def run_case(given: Mapping[str, Any], folder: Path, mode: Mode, variant: Variant) -> dict[str, Any]:
-    """Every value that a case can expect, from one run."""
+def run_case(given: Mapping[str, Any], folder: Path, mode: Mode, variant: Variant) -> Outcome:
+    """What came of one run through all legs."""
     folder.mkdir(parents=True)
     legs = legs_of(given)
     seen = [run_leg(given, leg, folder, variant, mode) for leg in legs]
-    return Outcome(given, legs, seen, folder).values()
+    return Outcome(given, legs, seen, folder)
 
 
 def variants_of(given: Mapping[str, Any]) -> list[Variant]:

@@ -52,6 +52,13 @@ class Outcome:
             "finite": all(math.isfinite(v) for values in last.params.values() for v in _flat(values)),
         }
 
+    def began_anew(self) -> list[str]:
+        """Legs that should have gone on from a checkpoint and did not: a whole new run can give the same numbers."""
+        resumes = sum(e["event"] == "resumed" for e in self._histories[0])
+        before = self._legs[:-1]
+        expected = sum(bool(leg.stop_after) or bool(leg.killed_at and leg.killed_at[0]) for leg in before)
+        return [] if resumes == expected else [f"resumed {resumes} times, expected {expected}"]
+
     def _largest_difference(self) -> float:
         """Over the replicas of the last leg."""
         first = self._seen[-1][0].params
