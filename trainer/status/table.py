@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.table import Table
-from rich.text import Text
 
 from trainer.status.rows import Row
 
@@ -26,11 +25,11 @@ def render(rows: Sequence[Row], title: str = "") -> Table:
     return table
 
 
-def cells(row: Row) -> list[str | Text]:
+def cells(row: Row) -> list[str]:
     """The texts of one row, in the order of `COLUMNS`."""
     status = row.status
     if status is None:
-        return [row.host, row.region, "–", Text(row.problem, overflow="ellipsis")]
+        return [row.host, row.region, "–", "silent", *[""] * (len(COLUMNS) - 6), row.problem, "–"]
     return [
         row.host,
         row.region,
