@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 EXIT_NOT_KEPT = 1
+OPTIONAL = ("torch", "numpy", "h5py", "safetensors", "prometheus_client")  # what a control node can do without
 WATCH_S = 1.0
 RUNS = Path("runs")  # state folders of runs on this machine
 WIDE = 180  # columns where the output is not a terminal
@@ -36,6 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GradferryError as error:
         print(f"gradferry: {error}", file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in OPTIONAL:
+            raise
+        print(f"gradferry: this needs {error.name}, which is not installed here", file=sys.stderr)
+        print("  pip install 'gradferry[train]'", file=sys.stderr)
+        return EXIT_USER
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # `gradferry status | head`
@@ -74,7 +81,6 @@ def train(arguments: argparse.Namespace) -> int:
 
 def pack(arguments: argparse.Namespace) -> int:
     """Pack a source into a folder."""
-    from trainer.data.pack import describe
     from trainer.data.pack import pack as pack_source
     from trainer.data.sources import Options
 
@@ -88,7 +94,7 @@ def pack(arguments: argparse.Namespace) -> int:
             )
         )
     else:
-        print(f"{packed.folder}: {describe(packed.index)}{'' if packed.changed else ' (unchanged)'}")
+        print(f"{packed.folder}: {packed.index.describe()}{'' if packed.changed else ' (unchanged)'}")
     return 0
 
 

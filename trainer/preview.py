@@ -9,7 +9,6 @@ from pathlib import Path
 from trainer.batching import accum_steps, check_relation, global_batch, lr_scale
 from trainer.config import Run, fields
 from trainer.data.index import INDEX, read_index
-from trainer.data.pack import describe
 
 
 def preview(run: Run, replicas: int) -> list[str]:
@@ -70,7 +69,7 @@ def _data(run: Run) -> tuple[int | None, str]:
     if run.data.pack is not None and not (folder / INDEX).exists():
         return None, f"{folder}: not there yet, `gradferry train` packs {run.data.pack} first"
     index = read_index(folder)
-    return index.splits["train"].samples, f"{folder}: {describe(index)}"
+    return index.splits["train"].samples, f"{folder}: {index.describe()}"
 
 
 def _model(run: Run, packed: bool) -> str:

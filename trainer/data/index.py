@@ -5,6 +5,7 @@ data/digits/  train.h5  eval.h5  index.json
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -54,7 +55,14 @@ class Index(_Part):
     fields: Mapping[str, FieldInfo]
     splits: Mapping[Split, FileInfo]
 
+    def describe(self) -> str:
+        """One line for a person."""
+        counts = ", ".join(f"{info.samples} {name}" for name, info in sorted(self.splits.items(), reverse=True))
+        size = sum(info.size_bytes for info in self.splits.values())
+        return f"{self.source}: {counts} samples, {size / 1e6:.1f} MB"
+
     def text(self) -> str:
+        """The file's content."""
         return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True) + "\n"
 
 
@@ -130,8 +138,9 @@ def _read_mark(folder: Path) -> object:
 
 def _write_mark(folder: Path, mark: object) -> None:
     temporary = folder / f"{_MARK}.{os.getpid()}"
-    try:
+    with contextlib.suppress(OSError):  # a folder that cannot be written to: compared again at the next start
         temporary.write_text(json.dumps(mark), encoding="utf-8")
         temporary.replace(folder / _MARK)
-    except OSError:  # a read-only folder: compared again at the next start
-        temporary.unlink(missing_ok=True) if temporary.exists() else None
+        return
+    with contextlib.suppress(OSError):
+        temporary.unlink()

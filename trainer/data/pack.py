@@ -52,14 +52,7 @@ def ensure_packed(data: Data, say: Callable[[str], None], progress: Say = lambda
         return
     say(f"{folder} is not there yet: packing {data.pack}")
     packed = pack(data.pack, folder, Options(), progress)
-    say(f"{folder}: {describe(packed.index)}")
-
-
-def describe(index: Index) -> str:
-    """One line for a person."""
-    counts = ", ".join(f"{info.samples} {name}" for name, info in sorted(index.splits.items(), reverse=True))
-    size = sum(info.size_bytes for info in index.splits.values())
-    return f"{index.source}: {counts} samples, {size / 1e6:.1f} MB"
+    say(f"{folder}: {packed.index.describe()}")
 
 
 def _write(samples: Samples, folder: Path) -> Index:
