@@ -182,8 +182,6 @@ def test_gpus_are_found_by_their_pci_id_without_a_driver(tmp_path):
         ("1db4", "Volta"),
         ("1eb8", "Turing"),
         ("20b0", "Ampere"),
-    ]
-    + [
         ("2204", "Ampere"),
         ("2330", "Hopper"),
         ("2684", "Ada"),

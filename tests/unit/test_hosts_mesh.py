@@ -88,8 +88,10 @@ def test_only_peers_that_differ_are_touched(wanted, live, stale):
 
 
 def test_a_dump_of_wg_is_read_without_its_private_key():
-    dump = "SECRET\tPUB\t51820\toff\nKB\t(none)\t1.2.3.4:51820\t10.88.0.2/32\t1000\t5\t6\t25\nKC\t(none)\t(none)\t(none)\t0\t0\t0\toff\n"
-    seen = live_mesh.parse_dump(dump, 1010.0)
+    own = "SECRET\tPUB\t51820\toff\n"
+    heard = "KB\t(none)\t1.2.3.4:51820\t10.88.0.2/32\t1000\t5\t6\t25\n"
+    silent = "KC\t(none)\t(none)\t(none)\t0\t0\t0\toff\n"
+    seen = live_mesh.parse_dump(own + heard + silent, 1010.0)
     assert "SECRET" not in str(seen)
     assert (seen["live_key"], seen["port"]) == ("PUB", 51820)
     assert seen["peers"]["KB"]["handshake_age_s"] == 10
