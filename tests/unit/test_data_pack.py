@@ -74,9 +74,10 @@ def test_changed_samples_replace_the_folder(tmp_path: Path, packed: Path) -> Non
 
 def test_what_a_killed_pack_left_is_in_nobodys_way(tmp_path: Path) -> None:
     (tmp_path / ".out.packing").mkdir()
-    (tmp_path / ".out.packing" / "train.h5").write_bytes(b"half")
+    (tmp_path / ".out.packing" / "half.h5").write_bytes(b"half")
     pack(str(arrays(tmp_path / "in")), tmp_path / "out", Options())
     assert not (tmp_path / ".out.packing").exists()
+    assert not (tmp_path / "out" / "half.h5").exists()
     assert len(open_dataset(tmp_path / "out")) == 18
 
 
