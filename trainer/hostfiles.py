@@ -44,7 +44,6 @@ def host_files(
     values = {
         "host": launch.host.name,
         "run": run.name,
-        "batch": launch.batch,
         "image": image,
         "argv": launch.argv,
         "environment": sorted(launch.environment.items()),

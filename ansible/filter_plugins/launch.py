@@ -1,9 +1,11 @@
-"""Small words between the roles of the trainer and trainer.rollout: lists for file_set, sentences about several hosts."""
+"""Small words between the roles of the trainer and its pure core: lists for file_set, sentences about several hosts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from trainer.receipt import newest_checkpoint as newest
 
 JOURNAL_LINES = 6
 SYSTEMD_LINES = ("Start", "Stopp", "gradferry-trainer.service:", "Error: No such container")  # nothing about the cause
@@ -56,6 +58,17 @@ def _stands(status: Mapping[str, Any]) -> str:
     return f"{status.get('state')}, step {status.get('step')}{shown}, global batch {status.get('global_batch')}"
 
 
+def newest_checkpoint(hosts: Sequence[str], variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The newest whole checkpoint of all hosts, with the host to take it from; empty where there is none."""
+    found = newest({host: variables[host]["ansible_facts"]["gradferry_trainer"] for host in hosts})
+    return {"host": found[0], **found[1]} if found else {}
+
+
+def reduce_files(parts: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The files of all hosts as one table."""
+    return {path: digest for part in parts for path, digest in part.items()}
+
+
 class FilterModule:
     def filters(self) -> dict[str, Any]:
         return {
@@ -64,4 +77,6 @@ class FilterModule:
             "refusals": refusals,
             "idle_reasons": idle_reasons,
             "training_lines": training_lines,
+            "newest_checkpoint": newest_checkpoint,
+            "reduce_files": reduce_files,
         }

@@ -13,6 +13,7 @@ options:
   dest: {description: Folder on the host., type: path, required: true}
   files: {description: Name -> sha256., type: dict, required: true}
   owner: {description: Number of the owner and group., type: int, default: 10001}
+  whole: {description: "The folder appears as a whole; if not, files go into it one by one.", type: bool, default: true}
   phase: {description: Used by the action plugin., choices: [look, place], default: look, type: str}
   arrived: {description: "Used by the action plugin: folder with what was sent.", type: path}
 author: [Gradferry]
@@ -28,11 +29,12 @@ def main() -> None:
         "dest": {"type": "path", "required": True},
         "files": {"type": "dict", "required": True},
         "owner": {"type": "int", "default": 10001},
+        "whole": {"type": "bool", "default": True},
         "phase": {"type": "str", "choices": ["look", "place"], "default": "look"},
         "arrived": {"type": "path"},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    folder = intake.Intake(module.params["dest"], module.params["files"], module.params["owner"])
+    folder = intake.Intake(**{name: module.params[name] for name in ("dest", "files", "owner", "whole")})
     if module.params["phase"] == "look":
         missing = folder.missing()
         module.exit_json(changed=False, missing=missing, complete=not missing and folder.is_complete())

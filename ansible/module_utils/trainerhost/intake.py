@@ -14,10 +14,11 @@ class Damaged(Exception):
 
 
 class Intake:
-    """`files`: name -> sha256. What has arrived waits in `<dest>.partial` until all of it is there."""
+    """`files`: name -> sha256. What has arrived waits in `<dest>.partial` until all of it is there. `whole`: the folder
+    is these files and nothing else."""
 
-    def __init__(self, dest: str, files: Mapping[str, str], owner: int) -> None:
-        self.dest, self.files, self.owner = dest.rstrip("/"), dict(files), owner
+    def __init__(self, dest: str, files: Mapping[str, str], owner: int, whole: bool = True) -> None:
+        self.dest, self.files, self.owner, self.whole = dest.rstrip("/"), dict(files), owner, whole
         self.partial = self.dest + ".partial"
 
     def is_complete(self) -> bool:
@@ -42,12 +43,20 @@ class Intake:
             with open(os.path.join(self.partial, VERIFIED), "w", encoding="ascii") as stream:
                 stream.write(index + "\n")
         self._own()
+        if not self.whole:
+            return self._into_place()
         old = self.dest + ".old"
         shutil.rmtree(old, ignore_errors=True)
         if os.path.isdir(self.dest):
             os.rename(self.dest, old)
         os.rename(self.partial, self.dest)
         shutil.rmtree(old, ignore_errors=True)
+
+    def _into_place(self) -> None:
+        """Each file by itself, beside what the folder holds."""
+        for name in self.files:
+            os.rename(os.path.join(self.partial, name), os.path.join(self.dest, name))
+        shutil.rmtree(self.partial, ignore_errors=True)
 
     def _own(self) -> None:
         os.chown(self.partial, self.owner, self.owner)

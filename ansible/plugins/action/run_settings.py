@@ -27,7 +27,7 @@ class ActionModule(ActionBase):
 
     TRANSFERS_FILES = False
     _requires_connection = False
-    _VALID_ARGS = frozenset({"file", "root", "pack"})
+    _VALID_ARGS = frozenset({"file", "root", "name_only"})
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
@@ -35,6 +35,8 @@ class ActionModule(ActionBase):
         try:
             overrides = overrides_of(json.loads(json.dumps(load_extra_vars(self._loader), default=str)))
             run = load_run(os.path.join(root, self._task.args["file"]), overrides)
+            if self._task.args.get("name_only"):  # teardown asks for no data
+                return {**result, "changed": False, "ansible_facts": {"gradferry_run": {"name": run.name}}}
             changed, digest = self._data(run, root)
         except GradferryError as error:
             return {**result, "failed": True, "msg": str(error)}
