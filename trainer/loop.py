@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -28,7 +29,6 @@ from trainer.sync.exchange import Exchange, Header, Total
 from trainer.update import Outcome, coefficient, judge, scale_
 from trainer.watch import Span, Watch
 
-
 Rate = Callable[[InForce, Position], float]
 
 
@@ -36,6 +36,7 @@ Rate = Callable[[InForce, Position], float]
 class Work:
     """What is trained on what: the parts that do not change, but for `pieces`.
 
+    sample_weight: about what one sample weighs (tokens of a row).
     pieces: into how many parts each micro-batch is cut because the whole did not fit into memory.
     """
 
@@ -46,6 +47,7 @@ class Work:
     desired: Desired
     keeper: Keeper
     rate: Rate = InForce.rate
+    sample_weight: float = 1.0
     pieces: int = 1
 
 
@@ -99,7 +101,7 @@ def contribute(state: TrainState, work: Work, window: Window, watch: Watch) -> t
     while True:
         try:
             batches = pieces(fetched, work.pieces, watch)
-            return accumulate(work.replica, batches, state.scaler.scale), read
+            return accumulate(work.replica, batches, loss_scale(state, work)), read
         except torch.OutOfMemoryError as error:
             longest = max((len(positions) for positions in share), default=1)
             if work.pieces >= longest:
@@ -114,6 +116,15 @@ def contribute(state: TrainState, work: Work, window: Window, watch: Watch) -> t
             )
             begin_window(state.inforce.run.seed, state.progress.windows, work.feed.replica)
             fetched = work.feed.again(window, accumulation)
+
+
+def loss_scale(state: TrainState, work: Work) -> float:
+    """What losses are multiplied with. fp16: the scaler's scale for a mean loss, so divided by the window's nominal
+    weight, lest a sum over thousands of tokens overflow; to a power of two, which leaves no trace."""
+    if not state.scaler.active:
+        return 1.0
+    nominal = work.sample_weight * state.inforce.global_batch
+    return float(state.scaler.scale * 2.0 ** -math.ceil(math.log2(max(1.0, nominal))))
 
 
 def pieces(fetched: Iterator[Fetched], count: int, watch: Watch) -> Iterator[Batch]:

@@ -30,13 +30,15 @@ def dtype_of(run: Run) -> torch.dtype:
     return torch.float64 if run.precision == "float64" else torch.float32
 
 
-def build_model(run: Run, sample: Mapping[str, Tensor]) -> nn.Module:
-    """The model, with initial weights that follow from the seed. `sample`: to see whether model and data fit."""
+def build_model(run: Run, sample: Mapping[str, Tensor]) -> tuple[nn.Module, float]:
+    """The model, with initial weights that follow from the seed, and what `sample` weighs in it (1, or its tokens).
+
+    Raises ModelError where model and data do not fit.
+    """
     random.seed(run.seed)
     torch.manual_seed(run.seed)
     model = build(run.model.factory, run.model.args).to(dtype=dtype_of(run))
-    probe(model, sample)
-    return model
+    return model, max(1.0, float(probe(model, sample).weight))
 
 
 class Samples(Protocol):

@@ -59,7 +59,10 @@ EVALUATION_BATCH = 64
 
 @dataclass(frozen=True)
 class Setup:
-    """What is trained, where it is kept, and how it is told. `scaler`: None for what `amp` asks for."""
+    """What is trained, where it is kept, and how it is told.
+
+    scaler: None for what `amp` asks for. sample_weight: about what one sample weighs (tokens of a row).
+    """
 
     run: Run
     host: str
@@ -74,6 +77,7 @@ class Setup:
     scaler: LossScaler | None = None
     streams: Mapping[str, RandomStream] = field(default_factory=dict)
     rate: Rate = InForce.rate
+    sample_weight: float = 1.0
 
 
 def train(
@@ -154,7 +158,7 @@ def conduct(setup: Setup, exchange: Exchange, watch: Watch) -> tuple[Ending, Tra
     for event in resumed:
         watch.tell(event)
     feed = Feed(setup.samples, setup.course, exchange.rank, exchange.world, pin_memory=_on_gpu(setup))
-    work = Work(setup.course, feed, replica, setup.evaluator, setup.desired, keeper, setup.rate)
+    work = Work(setup.course, feed, replica, setup.evaluator, setup.desired, keeper, setup.rate, setup.sample_weight)
     try:
         return train_loop(state, work, exchange, watch), state
     except ComeBack:
@@ -189,17 +193,19 @@ def _setup(run: Run, place: Place, host: str, folder: Path, source: Path | None,
     if len(dataset) == 0:
         raise ConfigError(f"data.path = {run.data.path}: there is no sample in it", "Pack data that has some")
     samples, held_out = InPrecision(dataset, dtype_of(run)), InPrecision(dataset.held_out, dtype_of(run))
+    model, sample_weight = build_model(run, samples.batch([0]))
     return Setup(
         run=run,
         host=host,
         place=place,
         folder=folder,
-        model=build_model(run, samples.batch([0])),
+        model=model,
         samples=samples,
         course=EpochCourse(Order(run.seed, len(dataset)), run.epochs),
         evaluator=OnHeldOut(held_out, EVALUATION_BATCH),
         desired=_desired(folder, source, overrides, place),
         devices=devices_of(run, place),
+        sample_weight=sample_weight,
     )
 
 

@@ -24,6 +24,10 @@ class LossScaler:
     def off(cls) -> LossScaler:
         return cls(scale=1.0, growth_factor=1.0, backoff_factor=1.0)
 
+    @property
+    def active(self) -> bool:
+        return self.growth_factor != 1.0 or self.scale != 1.0
+
     def after_step(self) -> LossScaler:
         """After a window whose gradient was finite and was used."""
         if self.good + 1 < self.growth_interval:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +49,7 @@ class Watch:
         self.drain, self.status = drain, status
         self._sinks, self._meter = sinks, meter
         self._noise = NoiseScale()
+        self._unwritten: list[events.Event] = []
         self._told_drain = False
 
     def beat(self) -> None:
@@ -68,7 +71,7 @@ class Watch:
         self.beat()
         measured = self._meter.finish(total.samples)
         event = _window_event(state, window, read, scale, total, outcome, measured)
-        self._sinks.history.write(event)
+        self._record(event)
         if not outcome.skipped:
             headers = total.headers
             self._noise.add([h.norm for h in headers], [h.weight for h in headers], outcome.grad_norm)
@@ -79,10 +82,9 @@ class Watch:
 
     def tell(self, event: events.Event, *, state: str | None = None) -> None:
         """Write any other event, and show it."""
-        self._sinks.history.write(event)
+        self._record(event)
         self.status = replace(self.status, last_event=event.name, t=time.time(), state=state or self.status.state)
-        if self._sinks.status is not None:
-            self._sinks.status.write(self.status, now=True)
+        self._show_status(now=True)
 
     def checkpoints(self, written: Sequence[Written]) -> None:
         for one in written:
@@ -106,8 +108,23 @@ class Watch:
         """Something that a person should see but that is not part of the history."""
         self._measure(values)
         self.status = replace(self.status, last_event=text, t=time.time())
+        self._show_status(now=True)
+
+    def _record(self, event: events.Event) -> None:
+        """Into the history; what a full disk does not take is kept and written when it does."""
+        self._unwritten.append(event)
+        try:
+            while self._unwritten:
+                self._sinks.history.write(self._unwritten[0])
+                self._unwritten.pop(0)
+        except OSError as error:
+            if len(self._unwritten) == 1:  # said once, not at every step
+                print(f"{self.status.host}: the history cannot be written: {error.strerror}", file=sys.stderr)
+
+    def _show_status(self, *, now: bool) -> None:
         if self._sinks.status is not None:
-            self._sinks.status.write(self.status, now=True)
+            with suppress(OSError):  # only for looking at; the history says when the disk is full
+                self._sinks.status.write(self.status, now=now)
 
     def close(self) -> None:
         if self._sinks.lines is not None:
@@ -117,7 +134,8 @@ class Watch:
 
     def _measure(self, values: dict[str, float | int | str | None]) -> None:
         if self._sinks.lines is not None:
-            self._sinks.lines.write({"t": round(time.time(), 3)} | values)
+            with suppress(OSError):
+                self._sinks.lines.write({"t": round(time.time(), 3)} | values)
         if self._sinks.endpoint is not None:
             self._sinks.endpoint.update(values)
 
@@ -139,8 +157,7 @@ class Watch:
             revision=state.inforce.revision,
             last_event=event.name,
         )
-        if self._sinks.status is not None:
-            self._sinks.status.write(self.status)
+        self._show_status(now=False)
         if (self._sinks.lines or self._sinks.endpoint) and state.progress.windows % settings.metrics.every_steps == 0:
             self._measure(_figures(state, event, measured, outcome, self._noise.value))
 

@@ -55,7 +55,12 @@ class History:
     def write(self, event: Event) -> None:
         """Append one line. It survives the process at once, and the host once a checkpoint or the end is written."""
         who = {"t": round(self._clock(), 6), "host": self._host, "rank": self._rank, "event": event.name}
-        _write_all(self._file, (json.dumps(who | encode(event), allow_nan=False) + "\n").encode())
+        size = os.fstat(self._file).st_size
+        try:
+            _write_all(self._file, (json.dumps(who | encode(event), allow_nan=False) + "\n").encode())
+        except OSError:
+            os.ftruncate(self._file, size)  # a full disk: no half of a line, the caller may try again
+            raise
         if isinstance(event, Checkpoint | Ended):
             os.fsync(self._file)
 
