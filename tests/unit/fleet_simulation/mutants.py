@@ -1,8 +1,9 @@
-"""The rules of the commit, each left out once. A mutant replaces one function of the real machine; nothing else differs."""
+"""The rules of the commit, each left out once: a mutant replaces one function of the real machine, nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +26,18 @@ class Mutant:
     name: str
     broken: Callable[..., Any]
     seed: int
+    also: tuple[tuple[Any, str, Callable[..., Any]], ...] = ()
+
+
+@contextmanager
+def put_in(mutant: Mutant) -> Iterator[None]:
+    """The machine with this rule broken, until the scope is left."""
+    changes = ((mutant.where, mutant.name, mutant.broken), *mutant.also)
+    with ExitStack() as undo:
+        for where, name, broken in changes:
+            undo.callback(setattr, where, name, getattr(where, name))
+            setattr(where, name, broken)
+        yield
 
 
 _hold, _break_off, _follow, _newborn = machine.hold, machine.break_off, joining.follow, machine.newborn
@@ -61,7 +74,12 @@ def overlap_without_state(board: Board, number: int) -> bool:
 
 def joins_before_it_executes(m: Member) -> Turn:
     newer = m.board.newest > max(m.board.active, m.generation) and m.me in m.board.proposals[m.board.newest]
-    return (m, ()) if newer and m.board.incarnation.number == m.incarnation else _follow(m)
+    waits = m.phase == Phase.JOIN and m.generation > m.board.active
+    return (m, ()) if (newer or waits) and m.board.incarnation.number == m.incarnation else _follow(m)
+
+
+def at_any_time(m: Member) -> bool:
+    return True
 
 
 def same_name_again(host: str, life: str, ledger: Ledger | None) -> Member:
@@ -74,13 +92,13 @@ def reads_beyond_its_claim(m: Member) -> Spans:
 
 MUTANTS = (
     Mutant("barrier", machine, "hold", commits_at_once, 0),
-    Mutant("hold", machine, "break_off", commits_what_it_holds, 0),
-    Mutant("again", machine, "break_off", comes_back, 0),
-    Mutant("notes", generation, "all_saw_the_active", notes_of_any_time, 0),
-    Mutant("overlap", generation, "overlaps", lambda board, number: True, 0),
-    Mutant("overlap with the state", generation, "overlaps", overlap_without_state, 0),
-    Mutant("execute", machine, "follow", joins_before_it_executes, 0),
+    Mutant("hold", machine, "break_off", commits_what_it_holds, 51),
+    Mutant("again", machine, "break_off", comes_back, 23),
+    Mutant("notes", generation, "all_saw_the_active", notes_of_any_time, 24),
+    Mutant("overlap", generation, "overlaps", lambda board, number: True, 2),
+    Mutant("overlap with the state", generation, "overlaps", overlap_without_state, 16),
+    Mutant("execute", machine, "follow", joins_before_it_executes, 180, ((joining, "may_join", at_any_time),)),
     Mutant("record", fate, "still_ours", lambda ledger, me, windows: True, 0),
-    Mutant("amnesia", machine, "newborn", same_name_again, 0),
-    Mutant("claim", Member, "work", reads_beyond_its_claim, 0),
+    Mutant("amnesia", machine, "newborn", same_name_again, 104),
+    Mutant("claim", Member, "work", reads_beyond_its_claim, 41),
 )

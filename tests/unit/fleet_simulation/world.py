@@ -67,6 +67,7 @@ class World:
         self.truth, self.board, self.lives = Truth(self.start), Board(), 0
         self.nodes: dict[str, Node] = {}
         self.trouble, self.haste = dice.choice([0.1, 0.4, 1.0]), dice.choice([0.05, 0.3, 1.0])
+        self.transfers = dice.choice([0.03, 0.1, 0.5])  # how fast a state is fetched
         self.mail: list[tuple[str, Part | Second]] = []
         self.writes: list[tuple[str, Write]] = []
         self.boards: list[Board] = [self.board]
@@ -106,13 +107,13 @@ class World:
             (1.5, self.accumulate),
             (3.0, self.offer),
             (0.2, self.remind),
-            (0.5, self.transfer),
+            (self.transfers, self.transfer),
             (0.05, self.restart_if_all_are_gone),
             (0.3 if self.broken() else 0.05 * self.trouble, self.propose),
             (0.15 * self.trouble, self.break_off),
             (0.03 * self.trouble, self.crash_one),
             (0.2, self.boot_one),
-            (0.1, self.expire),
+            (0.3, self.expire),
             (0.05, self.wish),
             (0.01 * self.trouble, self.leave_one),
         ]
@@ -212,7 +213,7 @@ class World:
             node.happens(Leave())
 
     def restart_if_all_are_gone(self) -> None:
-        """Nobody with the state is left of the active generation: the best state that a running host has is where all go on."""
+        """Nobody with the state is left of the active generation: all go on from the best one of any host."""
         active = [self.nodes[n] for n in self.board.members if n in self.nodes]
         if any(n.member.full for n in active):
             return
@@ -283,7 +284,7 @@ class World:
 
 
 def play(seed: int, turns: int) -> World:
-    """One schedule: faults for `turns` turns, then none until the end. Raises Violation, or what a broken rule trips."""
+    """One schedule: faults for `turns` turns, then none to the end. Raises Violation, or what a broken rule trips."""
     dice = random.Random(seed)
     world = World(drawn(dice, turns), dice)
     for _ in range(turns):
