@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from pathlib import Path
 
 from tests.testbed import by_hand
 from trainer.errors import GradferryError
@@ -41,6 +42,11 @@ def _parser() -> argparse.ArgumentParser:
     p.set_defaults(run=by_hand.demonstrate)
     p = commands.add_parser("clean", help="remove everything that this clone made on the engine, caches too")
     p.set_defaults(run=by_hand.clean)
+    p = commands.add_parser("timings", help="how long site.yml takes on a bed that is up and training")
+    p.add_argument("--name", default=by_hand.LOCAL)
+    p.add_argument("--run-file", type=Path, default=Path("run.yml"))
+    p.add_argument("--setting", default="accum_steps=6", help="one that is new to the running trainers")
+    p.set_defaults(run=by_hand.measure)
     p = commands.add_parser("list", help="names of the beds of this clone")
     p.set_defaults(run=by_hand.show)
     p = commands.add_parser("engine", help="make sure that a Docker engine runs")

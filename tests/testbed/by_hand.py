@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from argparse import Namespace
 
-from tests.testbed.bed import Bed, names, remove, up
+from tests.testbed.bed import Bed, attach, names, remove, up
 from tests.testbed.demo.script import demo
 from tests.testbed.inventory import remove_inventory, write_inventory
 from tests.testbed.plan import THREE, Plan
 from tests.testbed.removal import remove_bed, remove_cached
+from tests.testbed.timings import timings
 from tests.testbed.workshop import open_workshop
 
 LOCAL = "local"  # the bed of `make up`; its inventory is inventory.local.ini
@@ -59,6 +61,15 @@ def clean(_: Namespace) -> None:
 
 def demonstrate(_: Namespace) -> None:
     demo()
+
+
+def measure(asked: Namespace) -> None:
+    """Time site.yml on a bed whose trainers run; a line of JSON."""
+    shop = open_workshop()
+    found = timings(
+        attach(shop, asked.name), asked.run_file.resolve(), shop.folders.artifacts / "timings", asked.setting
+    )
+    print(json.dumps(found))
 
 
 def show(_: Namespace) -> None:

@@ -46,7 +46,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         """A line that stays, with the time since the start."""
-        self.console.print(Text.assemble((f"[{self.elapsed_s:6.1f} s] ", "dim"), text))
+        self.console.print(Text.assemble((f"[{self.elapsed_s:6.1f} s] ", "dim"), text), soft_wrap=True)
 
     def show(self, statuses: Mapping[str, Status | None], note: str = "") -> None:
         """The hosts as they are now, under `note`. In a log: a line every few seconds."""

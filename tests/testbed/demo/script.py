@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,7 +120,7 @@ def _play(stage: Stage, playbook: str, *arguments: str, name: str | None = None)
     return outcome.check()
 
 
-def _watch(stage: Stage, enough, within_s: float) -> None:  # type: ignore[no-untyped-def]
+def _watch(stage: Stage, enough: Callable[[list[int]], bool] | None, within_s: float) -> None:
     """Show the hosts until `enough` says so of their steps, or until all have ended."""
     deadline = time.monotonic() + within_s
     while True:
@@ -138,7 +139,7 @@ def _watch(stage: Stage, enough, within_s: float) -> None:  # type: ignore[no-un
 
 def _teardown(stage: Stage, run: str) -> int:
     """How many receipts the playbook wrote."""
-    began = time.time()
-    _play(stage, "playbooks/teardown.yml", "-e", run, "-e", f"confirm={stage.run_name}")
-    folder = stage.shop.folders.root / "receipts"
-    return sum(path.stat().st_mtime >= began - 1 for path in folder.rglob("*.json"))
+    receipts = stage.folder / "receipts"
+    places = ("-e", f"receipts_folder={receipts}", "-e", f"pull_folder={stage.folder / 'pulled'}")
+    _play(stage, "playbooks/teardown.yml", "-e", run, *places, "-e", f"confirm={stage.run_name}")
+    return len(list(receipts.glob("*.json")))
