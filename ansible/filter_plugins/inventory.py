@@ -68,7 +68,7 @@ def _alone(host: str, about: Variables, network: ipaddress.IPv4Network) -> Itera
     address = _address(about.get("ansible_host", host))
     if address is not None and any(address in example for example in EXAMPLES if example.version == address.version):
         yield f"ansible_host = {address} is an address for examples. Write the address of your server."
-    if not _is_port(about.get("ansible_port") or 22):
+    if not _is_port(about.get("ansible_port", 22)):
         yield f"ansible_port = {about['ansible_port']!r}: must be a number from 1 to 65535."
     yield from _mesh(about, network)
     yield from _money_and_devices(about)
@@ -113,7 +113,7 @@ def _money_and_devices(about: Variables) -> Iterator[str]:
 
 def _together(hosts: Sequence[str], variables: Mapping[str, Variables]) -> Iterator[str]:
     """Problems between hosts: what must not be the same, and who cannot call whom."""
-    ssh = {h: f"{variables[h].get('ansible_host', h)}:{variables[h].get('ansible_port') or 22}" for h in hosts}
+    ssh = {h: f"{variables[h].get('ansible_host', h)}:{variables[h].get('ansible_port', 22)}" for h in hosts}
     mesh = {h: str(variables[h]["mesh_address"]) for h in hosts if variables[h].get("mesh_address")}
     ends = {h: str(variables[h]["mesh_endpoint"]) for h in hosts if variables[h].get("mesh_endpoint")}
     hidden = sorted(h for h, end in ends.items() if end == "none")

@@ -31,7 +31,7 @@ def test_new_settings_wait_while_a_trainer_runs_and_are_taken_afterwards(cluster
 
 def test_a_network_of_the_host_is_not_taken_for_containers(cluster, provision):
     host = cluster.hosts["na-1"]
-    host.run("ip link add lan0 type dummy; ip addr add 10.89.5.1/24 dev lan0; ip link set lan0 up")
+    host.run("ip link add lan0 type veth peer name lan1; ip addr add 10.89.5.1/24 dev lan0; ip link set lan0 up")
     try:
         provision("--tags", "docker_engine", "--limit", "na-1").check()
         assert json.loads(host.read("/etc/docker/daemon.json"))["bip"] == "172.30.0.1/24"

@@ -70,7 +70,9 @@ def test_ipv6_is_closed_as_ipv4_is(busy_host):
     connect = "connect = lambda p: (lambda s: (s.settimeout(2), s.connect_ex(('fd77::1', p)))[1])(socket.socket(10))"
     busy_host.run("ip netns add stranger; ip link add out type veth peer name in netns stranger")
     try:
-        busy_host.run("ip addr add fd77::1/64 dev out nodad; ip link set out up")
+        busy_host.run(
+            "sysctl -qw net.ipv6.conf.out.disable_ipv6=0; ip addr add fd77::1/64 dev out nodad; ip link set out up"
+        )
         inside = "ip netns exec stranger"
         busy_host.run(f"{inside} ip addr add fd77::2/64 dev in nodad; {inside} ip link set in up")
         busy_host.wait_for(lambda: busy_host.succeeds(f"{inside} ping -6 -c 1 -W 2 fd77::1"), "IPv6", within_s=20)

@@ -83,7 +83,7 @@ def test_what_is_damaged_is_foretold_by_check_then_repaired(cluster, provision):
 def test_a_role_can_be_run_alone_by_its_tag(cluster, provision):
     cluster.hosts["ap-1"].run("rm /etc/sysctl.d/60-gradferry.conf /etc/apt/apt.conf.d/99gradferry-freeze")
     outcome = provision("--tags", "kernel_network").check()
-    assert "TASK [kernel_network" in outcome.output and "TASK [docker_engine" not in outcome.output
+    assert "TASK [kernel_network : Write" in outcome.output and "TASK [docker_engine : Write" not in outcome.output
     assert cluster.hosts["ap-1"].succeeds("test -f /etc/sysctl.d/60-gradferry.conf")
     assert not cluster.hosts["ap-1"].succeeds("test -f /etc/apt/apt.conf.d/99gradferry-freeze")
     provision().check()
@@ -96,9 +96,7 @@ def test_a_reboot_needs_no_playbook(cluster, provision):
         lambda: host.succeeds("wg show gf0 && nft list table inet gradferry"), "mesh and firewall", within_s=60
     )
     host.wait_for(lambda: host.succeeds("docker info"), "engine", within_s=60)
-    outcome = provision().check()
-    kept = "net.ipv4.tcp_keepalive_time=60"
-    assert outcome.changed == 0 or (outcome.changed == 1 and kept in outcome.output), outcome.output[-2000:]
+    assert provision().check().changed == 0
 
 
 def test_a_plain_host_becomes_ready_in_one_run(shop, plan_named, tmp_path):

@@ -39,6 +39,7 @@ BAD = [
     ({"ap_1": {"region": ""}}, "ap-1: region is missing"),
     ({"ap_1": {"ansible_host": "203.0.113.10"}}, "ap-1: ansible_host = 203.0.113.10 is an address for examples"),
     ({"ap_1": {"ansible_port": 99999}}, "ap-1: ansible_port = 99999: must be a number from 1 to 65535"),
+    ({"ap_1": {"ansible_port": 0}}, "ap-1: ansible_port = 0: must be a number from 1 to 65535"),
     ({"ap_1": {"ansible_port": "ssh"}}, "ap-1: ansible_port = 'ssh'"),
     ({"ap_1": {"ansible_host": "10.2.0.1"}}, "ap-1 and eu-1 have one address, ansible_host = 10.2.0.1:22"),
     ({"AP1": {"ansible_host": "10.3.0.1", "region": "ap"}}, "AP1: the name must be a-z, 0-9"),
