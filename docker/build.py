@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from docker.errors import DockerException, ImageNotFound
-from recipe import Recipe, build_files, context, wheels
+from recipe import Recipe, build_files, context, wheels, wheels_image
 
 import docker
 
@@ -25,29 +25,30 @@ import docker
 def main() -> None:
     """Exit status 2 with one message where the build is not possible."""
     arguments = _arguments()
+    wheelhouse = _filled(arguments.wheelhouse)
     recipe = Recipe(
         base=arguments.base,
         repository=arguments.repository,
         torch_index=arguments.torch_index,
         pip_index=arguments.pip_index,
-        wheelhouse=_filled(arguments.wheelhouse),
+        wheels=wheels_image(wheelhouse),
         files=build_files(arguments.root, tuple(arguments.package)),
     )
     try:
         client = docker.from_env(timeout=600)
-        print(json.dumps(ensure(client, recipe, only_look=arguments.check)))
+        print(json.dumps(ensure(client, recipe, wheelhouse, only_look=arguments.check)))
     except DockerException as error:
         _refuse(f"The Docker engine of this machine does not answer: {error}", "Start it, or set DOCKER_HOST")
 
 
-def ensure(client: docker.DockerClient, recipe: Recipe, *, only_look: bool) -> dict[str, Any]:
+def ensure(client: docker.DockerClient, recipe: Recipe, wheelhouse: Path | None, *, only_look: bool) -> dict[str, Any]:
     """The image of `recipe`, built where it is not there yet."""
     start = time.monotonic()
     identity, built = _identity(client, recipe.reference), False
     if identity is None:
         built = True
         if not only_look:
-            _build(client, recipe)
+            _build(client, recipe, wheelhouse)
             identity = _identity(client, recipe.reference)
     seconds = round(time.monotonic() - start, 1)
     return {
@@ -59,17 +60,17 @@ def ensure(client: docker.DockerClient, recipe: Recipe, *, only_look: bool) -> d
     }
 
 
-def _build(client: docker.DockerClient, recipe: Recipe) -> None:
+def _build(client: docker.DockerClient, recipe: Recipe, wheelhouse: Path | None) -> None:
     arguments = {
         "BASE": recipe.base,
         "TORCH_INDEX": recipe.torch_index,
         "PIP_INDEX_URL": recipe.pip_index,
         "CONTENT": recipe.content,
     }
-    if recipe.wheels and recipe.wheelhouse:
+    if recipe.wheels and wheelhouse:
         if _identity(client, recipe.wheels) is None:
-            _say(f"wheelhouse {recipe.wheelhouse} -> {recipe.wheels}")
-            _run(client, _wheels_context(recipe.wheelhouse), {}, recipe.wheels)
+            _say(f"wheelhouse {wheelhouse} -> {recipe.wheels}")
+            _run(client, _wheels_context(wheelhouse), {}, recipe.wheels)
         arguments["WHEELS"] = recipe.wheels
     _run(client, context(recipe), arguments, recipe.reference)
 

@@ -27,7 +27,7 @@ class Recipe:
     repository: str
     torch_index: str
     pip_index: str
-    wheelhouse: Path | None
+    wheels: str | None  # name of the image that carries a wheelhouse into the build
     files: Mapping[str, bytes]
 
     @property
@@ -44,13 +44,13 @@ class Recipe:
     def reference(self) -> str:
         return f"{self.repository}:{self.content}"
 
-    @property
-    def wheels(self) -> str | None:
-        """Name of the image that carries the wheelhouse into the build; None where there is none."""
-        if self.wheelhouse is None:
-            return None
-        listing = "\n".join(f"{wheel.name} {wheel.stat().st_size}" for wheel in wheels(self.wheelhouse))
-        return f"gradferry/wheels:{hashlib.sha256(listing.encode()).hexdigest()[:12]}"
+
+def wheels_image(folder: Path | None) -> str | None:
+    """Name of the image with the wheels of `folder`, by their names and sizes; None where there is no folder."""
+    if folder is None:
+        return None
+    listing = "\n".join(f"{wheel.name} {wheel.stat().st_size}" for wheel in wheels(folder))
+    return f"gradferry/wheels:{hashlib.sha256(listing.encode()).hexdigest()[:12]}"
 
 
 def build_files(root: Path, packages: tuple[str, ...] = ()) -> dict[str, bytes]:

@@ -20,6 +20,7 @@ author: [Gradferry]
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible.module_utils.trainerhost import intake
 
 

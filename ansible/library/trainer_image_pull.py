@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Pull an image into a host's engine. Used by the action plugin of the same name, which opens the way to the registry."""
+"""Pull an image into a host's engine. The action plugin of the same name opens the way to the registry."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ author: [Gradferry]
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible.module_utils.trainerhost import puller
 
 

@@ -7,7 +7,7 @@ DOCUMENTATION = """
 module: trainer_wait
 short_description: Wait for an acknowledgement or for steps of the trainer
 description:
-  - Never fails for what did not come; C(reached), C(why) and C(journal) say it, so that a play judges all hosts together.
+  - Never fails for what did not come; C(reached), C(why) and C(journal) say it: a play judges all hosts together.
 options:
   until: {description: What is waited for., choices: [acknowledged, steps], required: true, type: str}
   revision: {description: Revision of the settings., type: str, required: true}
@@ -18,6 +18,7 @@ author: [Gradferry]
 from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible.module_utils.trainerhost import waiting
 
 

@@ -145,7 +145,7 @@ def gpus() -> int:
 
 
 def read(host: str) -> dict[str, Any]:
-    """Everything about `host`'s trainer that launch, redeploy, status and teardown ask; plain values, nothing secret."""
+    """Everything about `host`'s trainer that launch, redeploy, status and teardown ask; nothing secret."""
     ranks = status()
     document = parsed(f"{CONFIG}/run.json")
     files = {path: sha256_of(path) for path in (f"{CONFIG}/run.json", f"{CONFIG}/trainer.env", UNIT_FILE)}

@@ -71,7 +71,7 @@ def acknowledged(revision: str) -> dict[str, Any] | None:
 
 
 def steps(revision: str) -> dict[str, Any] | None:
-    """Status of this host's first rank, once every rank of it has made a step (or ended) since the unit's last start."""
+    """Status of this host's first rank, once every rank has made a step (or ended) since the unit's last start."""
     ranks, since_s = state.status(), started_s()
     ready = [rank for rank in ranks if _steps(rank, since_s, revision)]
     return ranks[0] if ranks and len(ready) == len(ranks) else None

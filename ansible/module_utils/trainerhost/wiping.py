@@ -22,7 +22,7 @@ def present(units: Iterable[str]) -> list[str]:
     found = []
     for unit in units:
         shown = output_of(["systemctl", "show", "--property=ActiveState,UnitFileState", "--value", unit]) or ""
-        active, enabled = (shown.split("\n") + ["", ""])[:2]
+        active, enabled = [*shown.split("\n"), "", ""][:2]
         if active in ("active", "activating", "failed") or enabled == "enabled":
             found.append(unit)
     return found

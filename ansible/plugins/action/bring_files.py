@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-
 from trainer.pulled import sha256_of
 
 

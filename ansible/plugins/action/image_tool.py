@@ -1,4 +1,4 @@
-"""Run docker/build.py or docker/push.py on the control node: progress is shown as it comes, the result is its JSON line."""
+"""Run docker/build.py or docker/push.py on the control node: progress is shown as it comes, the result is JSON."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+
+from ansible.plugins.action import ActionBase
 
 
 class ActionModule(ActionBase):

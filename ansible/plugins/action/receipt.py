@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-
 from trainer.errors import GradferryError
 from trainer.receipt import STEPS, read_receipt, write_receipt
 

@@ -1,4 +1,4 @@
-"""Look at the folder of `-e resume=FOLDER`: verified, of this run, and what of it must go where. On the control node only."""
+"""Look at the folder of `-e resume=FOLDER`: verified, of this run, and what of it must go where. Touches no host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-
 from trainer.errors import GradferryError
 from trainer.pulled import Pulled, check_resumable, read_pulled, verify_files
 

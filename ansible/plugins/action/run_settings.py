@@ -11,10 +11,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible.utils.vars import load_extra_vars
 
+from ansible.plugins.action import ActionBase
 from trainer.config import Run, load_run
 from trainer.errors import DataError, GradferryError
 from trainer.launch import host_run, overrides_of

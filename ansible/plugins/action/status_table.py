@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from rich.console import Console
 
+from ansible.plugins.action import ActionBase
 from trainer.status.rows import Row, row_values, rows_of
 from trainer.status.table import render
 

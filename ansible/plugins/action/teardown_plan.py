@@ -1,4 +1,4 @@
-"""Open the receipts of a teardown: which cluster it is, who answers, what each host has still to do, and where files go.
+"""Open the receipts of a teardown: which cluster it is, who answers, what each host has still to do, where files go.
 
 Runs once for all hosts, on the control node only. Writes nothing but receipts, and those only when confirmed.
 """
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-
 from trainer.errors import ConfigError, GradferryError
 from trainer.receipt import Receipt, cluster_of, read_receipt, receipt_for, write_receipt
 
@@ -76,6 +75,6 @@ def _confirmed(cluster: str, confirm: Any) -> None:
 
 
 def _one_folder(receipts: Mapping[str, Receipt], answering: list[str], folder: str) -> str:
-    """The folder of an unfinished teardown, so that all hosts' files come together."""
-    unfinished = [receipts[host].folder for host in answering if receipts[host].steps and not receipts[host].complete]
-    return unfinished[0] if unfinished else folder
+    """The folder of a teardown that has begun, so that all hosts' files come together."""
+    begun = [receipts[host].folder for host in answering if receipts[host].steps]
+    return begun[0] if begun else folder

@@ -1,7 +1,7 @@
 """Pull the trainer image from the control node's registry through an SSH reverse forward.
 
-The forward is a connection of its own with the very settings that Ansible uses for the host (jump host, port, user, key,
-known hosts), so whatever reaches the host carries the image. It lives as long as the pull. Without `control_port` the
+The forward is a connection of its own with the very settings that Ansible uses for the host (jump host, port, user,
+key, known hosts), so whatever reaches the host carries the image. It lives as long as the pull. Without `control_port` the
 host pulls by itself, from a registry that it can reach.
 """
 
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
+
 from ansible.plugins.action import ActionBase
 
 READY = b"forwarded"
@@ -31,7 +32,7 @@ class ActionModule(ActionBase):
         with self._way(arguments.get("registry_port"), arguments.get("control_port")):
             done = self._execute_module(module_args=arguments, task_vars=task_vars)
         layers: Mapping[str, int] = arguments.get("layers") or {}
-        travelled = {short for short in done.get("pulled", [])}
+        travelled = set(done.get("pulled", []))
         done["bytes"] = sum(size for digest, size in layers.items() if digest.removeprefix("sha256:")[:12] in travelled)
         done["seconds"] = round(time.monotonic() - start, 1)
         return {**result, **done}

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-
 from trainer.config import Run
 from trainer.container import Engine
 from trainer.errors import ConfigError, GradferryError, HostError

@@ -1,4 +1,4 @@
-"""Write the index of what a teardown pulled and check every file of it again, from the disk. On the control node only."""
+"""Write the index of what a teardown pulled and check every file of it again, from the disk. Touches no host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-
 from trainer.errors import GradferryError
 from trainer.pulled import INDEX, Pulled, read_pulled, verify_files, write_pulled
 
