@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trainer.batching import windows
@@ -68,6 +68,7 @@ def positions(records: list[Record]) -> list[int]:
     hosts=st.integers(1, 5),
     ahead=st.integers(2, 5),
 )
+@example(samples=3, epochs=3, batch=2, micro=1, hosts=1, ahead=5)  # all is dealt at once, and dealt again at the tail
 def test_without_faults_each_step_is_the_window_that_one_process_would_take(
     samples, epochs, batch, micro, hosts, ahead
 ):

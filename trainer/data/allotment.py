@@ -124,15 +124,18 @@ def refill(
 ) -> Dealt:
     """Deal global windows until each of `counting` has `terms.ahead` portions, or nothing is left before `end`.
 
-    A window takes what is in the pool first, then goes on at the frontier, up to the end of that epoch (`epoch`
-    samples long). Who has enough is left out; the others then get their shares of a window.
+    A window takes what is in the pool first, then goes on at the frontier, and does not cross the end of an epoch
+    (`epoch` samples long). Who has enough is left out; the others then get their shares of a window.
     """
     dealt = {m: stock.get(m, ()) for m in {*stock, *counting}}
+    parts = dict(
+        zip(counting, quotas(terms.global_batch, terms.micro_batch, weights(counting, terms, speeds)), strict=True)
+    )
     while (needy := [m for m in counting if len(dealt[m]) < terms.ahead]) and (pool or frontier < end):
-        shares = quotas(terms.global_batch, terms.micro_batch, weights(counting, terms, speeds))
-        want = sum(share for m, share in zip(counting, shares, strict=True) if m in needy)
-        old, pool = split(pool, want)
-        stop = min(frontier + want - size(old), (frontier // epoch + 1) * epoch, end)
+        want = sum(parts[m] for m in needy)
+        edge = ((pool[0][0] if pool else frontier) // epoch + 1) * epoch
+        old, pool = split(pool, min(want, sum(max(0, min(b, edge) - a) for a, b in pool)))
+        stop = max(frontier, min(frontier + want - size(old), edge, end))
         window = (*old, (frontier, stop))
         pieces = cut(window, quotas(size(window), terms.micro_batch, weights(needy, terms, speeds)))
         among = len(needy) if len(needy) == len(counting) else 0

@@ -127,8 +127,8 @@ class Node:
                 for record in records:
                     self.truth.committed(self.name, record)
             case Strike(windows) | Void(windows):
-                counted = self.truth.counted()
-                self.truth.drop(self.name, tuple(w for w in windows if (self.name, w.number) not in counted))
+                counted = self.truth.counted.get(self.name, set())
+                self.truth.drop(self.name, tuple(w for w in windows if w.number not in counted))
                 if self.window in windows:
                     self.window = None
             case Fetch():

@@ -18,6 +18,7 @@ class Truth:
         self.ledgers = [start]
         self.records: list[Record] = []
         self.dropped: dict[str, set[int]] = {}
+        self.counted: dict[str, set[int]] = {}  # of each member
         self.past = {start.digest: (start,)}  # each state that ever was, with those before it
         self.before: dict[str, tuple[Record, ...]] = {start.digest: ()}
 
@@ -29,7 +30,17 @@ class Truth:
         """A restart from `state`: what is beyond it is given up."""
         self.records = list(self.before[state.digest])
         self.ledgers = [*self.past[state.digest][:-1], state.reborn(incarnation)]
+        self.counted = {}
+        for record in self.records:
+            self._count(record)
         self._remember()
+
+    def _count(self, record: Record) -> None:
+        for c in record.contributions:
+            for w in c.windows:
+                if w.number in self.counted.setdefault(c.member, set()):
+                    raise Violation(f"window {w.number} of {c.member} is counted twice, again in step {record.step}")
+                self.counted[c.member].add(w.number)
 
     def _remember(self) -> None:
         self.past[self.ledgers[-1].digest] = tuple(self.ledgers)
@@ -43,20 +54,13 @@ class Truth:
             return
         if record.step > self.step:
             raise Violation(f"{member} has committed step {record.step}, nobody has committed {self.step}")
-        counted = self.counted()
-        for c in record.contributions:
-            for w in c.windows:
-                if (c.member, w.number) in counted:
-                    raise Violation(f"window {w.number} of {c.member} is counted twice, again in step {record.step}")
+        self._count(record)
         try:
             self.ledgers.append(self.ledgers[-1].after(record))
         except (LedgerError, ValueError) as wrong:
             raise Violation(f"{member} has committed what the ledger refuses: {wrong}") from wrong
         self.records.append(record)
         self._remember()
-
-    def counted(self) -> set[tuple[str, int]]:
-        return {(c.member, w.number) for r in self.records for c in r.contributions for w in c.windows}
 
     def drop(self, member: str, windows: tuple[Window, ...]) -> None:
         """A member gives up sums that were taken back from it."""
@@ -70,8 +74,8 @@ class Truth:
         if at > self.step or m.ledger.digest != self.ledgers[at].digest:
             raise Violation(f"{m.me} has a state of step {at} that is not the history's")
         pending = {w.number for w in (*m.frozen, *m.current)} | ({m.reading.number} if m.reading else set())
-        known = pending | self.dropped.get(m.me, set()) | {n for who, n in self.counted() if who == m.me}
-        if lost := set(range(m.made)) - known:
+        known = pending | self.dropped.get(m.me, set()) | self.counted.get(m.me, set())
+        if len(known) < m.made and (lost := set(range(m.made)) - known):
             raise Violation(f"{m.me} has lost its windows {sorted(lost)}")
 
     def check_end(self) -> None:
