@@ -74,7 +74,7 @@ class Running:
         names = re.findall(r"^(?:TASK|RUNNING HANDLER) \[(.*)\] \*", self.log.read_text(errors="replace"), re.M)
         return names[-1] if names else ""
 
-    def finish(self, meanwhile: Callable[[], None] | None = None, every_s: float = 1.0) -> Outcome:
+    def finish(self, meanwhile: Callable[[], object] | None = None, every_s: float = 1.0) -> Outcome:
         """Its outcome, when it has ended; `meanwhile` is called about every `every_s`."""
         while True:
             try:

@@ -65,7 +65,8 @@ def summary(histories: Histories, seen: Seen) -> Summary:
     """Raises BedError where the histories do not tell what they must."""
     steps = [executed.window for executed in surviving(histories).chain if isinstance(executed.window, Step)]
     losses = [step.loss for step in steps if step.loss is not None]
-    accuracies = [e.event.accuracy for e in histories.entries if isinstance(e.event, Evaluated)]
+    by_time = sorted(histories.entries, key=lambda entry: entry.t)
+    accuracies = [entry.event.accuracy for entry in by_time if isinstance(entry.event, Evaluated)]
     change = redeployed(histories, seen.redeploy.started)
     if not losses or change is None or not accuracies or accuracies[-1] is None:
         raise BedError(f"the histories tell of {len(steps)} steps, {len(accuracies)} evaluations, change {change}")
@@ -76,9 +77,9 @@ def summary(histories: Histories, seen: Seen) -> Summary:
         links=seen.links,
         optimizer_steps=len(steps),
         samples=sum(step.stop - step.start for step in steps),
-        loss_first=losses[0],
-        loss_last=losses[-1],
-        accuracy=accuracies[-1],
+        loss_first=round(losses[0], 4),
+        loss_last=round(losses[-1], 4),
+        accuracy=round(accuracies[-1], 4),
         redeploy_s=round(change.t - seen.redeploy.started, 2),
         redeploy_steps_lost=change.steps_lost,
         redeploy_restarts=change.restarts,

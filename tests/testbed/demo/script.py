@@ -21,11 +21,13 @@ from tests.testbed.plan import Plan
 from tests.testbed.playbook import Ansible, Outcome
 from tests.testbed.trainer_build import build_variables
 from tests.testbed.workshop import Workshop, open_workshop
+from trainer.records.status import Status
 
 EXAMPLE = "examples/digits.yml"
 NEW_STEPS = "accum_steps=8"
 REDEPLOY_AT_STEP = 10
 FIRST_STEPS_S, END_S = 180.0, 600.0
+LOOK_EVERY_S = 2.0  # a look costs a process on each host, and they share this machine with us
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def measured_links(bed: Bed) -> dict[str, dict[str, float]]:
             rtt = re.search(r"= ([\d.]+)/", said)
             assert rtt is not None  # ping's last line
             rate = stats[f"{a.name}>{b.name}"]["rate_mbit_s"]
-            found[f"{a.placed.region}-{b.placed.region}"] = {"rtt_ms": float(rtt[1]), "rate_mbit_s": rate}
+            found[f"{a.placed.region}-{b.placed.region}"] = {"rtt_ms": round(float(rtt[1]), 1), "rate_mbit_s": rate}
     return found
 
 
@@ -116,16 +118,22 @@ def _run_file(stage: Stage) -> Path:
 def _play(stage: Stage, playbook: str, *arguments: str, name: str | None = None) -> Outcome:
     """A playbook to its end, with the hosts shown meanwhile."""
     with stage.ansible.start(playbook, *arguments, name=name) as running:
-        outcome = running.finish(lambda: stage.screen.show(statuses(stage.bed), f"ansible: {running.task()}"))
+        outcome = running.finish(lambda: _look(stage, f"ansible: {running.task()}"), LOOK_EVERY_S)
     return outcome.check()
+
+
+def _look(stage: Stage, note: str = "") -> dict[str, Status | None]:
+    """Show the hosts as they are now."""
+    now = statuses(stage.bed)
+    stage.screen.show(now, note)
+    return now
 
 
 def _watch(stage: Stage, enough: Callable[[list[int]], bool] | None, within_s: float) -> None:
     """Show the hosts until `enough` says so of their steps, or until all have ended."""
     deadline = time.monotonic() + within_s
     while True:
-        now = statuses(stage.bed)
-        stage.screen.show(now)
+        now = _look(stage)
         known = [status for status in now.values() if status]
         if len(known) == len(now):
             if all(status.state == "ended" for status in known):
@@ -134,7 +142,7 @@ def _watch(stage: Stage, enough: Callable[[list[int]], bool] | None, within_s: f
                 return
         if time.monotonic() > deadline:
             raise WaitedTooLong(f"training: not within {within_s:g} s; the hosts say {now}")
-        time.sleep(0.5)
+        time.sleep(LOOK_EVERY_S / 2)
 
 
 def _teardown(stage: Stage, run: str) -> int:
