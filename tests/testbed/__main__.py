@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from pathlib import Path
 
 from tests.testbed import by_hand
+from tests.testbed.interrupts import stop_on_signals
 from trainer.errors import GradferryError
 
 INTERRUPTED = 130
@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 def main() -> int:
     asked = _parser().parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # one way of stopping, one clean-up
+    stop_on_signals()
     try:
         asked.run(asked)
     except GradferryError as error:

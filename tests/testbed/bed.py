@@ -12,6 +12,7 @@ from tests.testbed.control_node import from_control
 from tests.testbed.errors import BedError
 from tests.testbed.faults import Wan
 from tests.testbed.host import Host
+from tests.testbed.interrupts import undisturbed
 from tests.testbed.plan import Plan, State, load_state
 from tests.testbed.playbook import Ansible
 from tests.testbed.removal import remove_bed
@@ -88,6 +89,7 @@ def names(shop: Workshop) -> list[str]:
 
 def remove(shop: Workshop, name: str) -> int:
     """Take the bed away, whatever state it is in. How many containers, networks and volumes there were."""
-    count = remove_bed(shop.client, shop.owner(name))
-    shutil.rmtree(shop.folders.beds / name, ignore_errors=True)
+    with undisturbed():
+        count = remove_bed(shop.client, shop.owner(name))
+        shutil.rmtree(shop.folders.beds / name, ignore_errors=True)
     return count
