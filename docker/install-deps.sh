@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs inside the build of trainer.Dockerfile: /build/requirements.txt -> /layers/{cuda,torch,rest}/site, slim and compiled.
+# Runs inside the build of trainer.Dockerfile: /build/requirements.txt -> /layers/{cuda,torch,rest}/opt/site, slim and compiled.
 set -eu
 
 say() { printf '%s\n' "install-deps: $*"; }
@@ -19,10 +19,10 @@ fi
 [ -n "${PIP_INDEX_URL:-}" ] || unset PIP_INDEX_URL
 
 # shellcheck disable=SC2086 # two words
-$pip install -q --no-compile --no-cache-dir --root-user-action ignore --target /layers/rest/site "$@" \
+$pip install -q --no-compile --no-cache-dir --root-user-action ignore --target /layers/rest/opt/site "$@" \
   -r /build/requirements.txt -c /build/constraints.txt
 
-cd /layers/rest/site
+cd /layers/rest/opt/site
 # torch looks for this program at import, although nothing here runs it; the rest of its bin/ is test binaries.
 install -D torch/bin/torch_shm_manager /tmp/keep/torch_shm_manager
 rm -rf torch/test torch/include torch/bin torch/share/cmake bin
@@ -41,11 +41,11 @@ fi
 
 python3 -m compileall -q --invalidation-mode unchecked-hash . || say "some modules do not compile, as their authors meant"
 
-mkdir -p /layers/cuda/site /layers/torch/site
+mkdir -p /layers/cuda/opt/site /layers/torch/opt/site
 for package in nvidia triton cuda; do
-  [ ! -d "$package" ] || mv "$package" /layers/cuda/site/
+  [ ! -d "$package" ] || mv "$package" /layers/cuda/opt/site/
 done
-mv torch /layers/torch/site/
+mv torch /layers/torch/opt/site/
 # The same packages give the same layers, whenever they are built: what a host holds is not sent again.
 find /layers -exec touch -h -d @1 {} +
 say "megabytes: $(du -sm /layers/* | tr '\n\t' ' :')"

@@ -31,17 +31,18 @@ COPY constraints.txt requirements.txt docker/install-deps.sh /build/
 RUN sh /build/install-deps.sh
 
 FROM base AS code
-COPY docker/commands /opt/gradferry/bin
-COPY trainer /opt/gradferry/trainer
-# Without .pyc every start compiles again: the root is read-only. Unchecked: times differ from build to build.
-RUN chmod 0755 /opt/gradferry/bin/* \
- && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/gradferry/trainer
+COPY docker/commands /layer/opt/gradferry/bin
+COPY trainer /layer/opt/gradferry/trainer
+# Without .pyc every start compiles again: the root is read-only. Fixed times: equal content is an equal layer.
+RUN chmod 0755 /layer/opt/gradferry/bin/* \
+ && python3 -m compileall -q --invalidation-mode unchecked-hash -s /layer /layer/opt/gradferry/trainer \
+ && find /layer -exec touch -h -d @1 {} +
 
 FROM base AS trainer
 # One layer each: a new version of a small package does not ship torch again.
-COPY --from=deps /layers/cuda/ /opt/
-COPY --from=deps /layers/torch/ /opt/
-COPY --from=deps /layers/rest/ /opt/
+COPY --from=deps /layers/cuda/ /
+COPY --from=deps /layers/torch/ /
+COPY --from=deps /layers/rest/ /
 ENV PATH=/opt/gradferry/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/opt/gradferry:/opt/site \
     PYTHONUNBUFFERED=1 \
@@ -51,6 +52,6 @@ USER 10001:10001
 WORKDIR /var/lib/gradferry
 ENTRYPOINT ["tini", "--"]
 CMD ["gradferry", "--help"]
-COPY --from=code /opt/gradferry /opt/gradferry
+COPY --from=code /layer/ /
 ARG CONTENT=unknown
 LABEL io.gradferry.content=${CONTENT}

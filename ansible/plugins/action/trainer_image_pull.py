@@ -1,8 +1,8 @@
 """Pull the trainer image from the control node's registry through an SSH reverse forward.
 
 The forward is a connection of its own with the very settings that Ansible uses for the host (jump host, port, user,
-key, known hosts), so whatever reaches the host carries the image. It lives as long as the pull. Without `control_port` the
-host pulls by itself, from a registry that it can reach.
+key, known hosts), so whatever reaches the host carries the image. It lives as long as the pull. Without `control_port`
+the host pulls by itself, from a registry that it can reach.
 """
 
 from __future__ import annotations
