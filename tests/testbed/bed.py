@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.testbed.control_node import from_control
 from tests.testbed.errors import BedError
 from tests.testbed.faults import Wan
+from tests.testbed.folders import Folders
 from tests.testbed.host import Host
 from tests.testbed.interrupts import undisturbed
 from tests.testbed.plan import Plan, State, load_state
@@ -78,13 +79,13 @@ def attach(shop: Workshop, name: str) -> Bed:
     """The bed `name` that is up. Raises BedError if there is none."""
     folder = shop.folders.beds / name
     if not (folder / "bed.json").exists():
-        raise BedError(f"No bed named {name} is up; there are: {', '.join(names(shop)) or 'none'}", "make up")
+        raise BedError(f"No bed named {name} is up; there are: {', '.join(names(shop.folders)) or 'none'}", "make up")
     return Bed(shop, load_state(folder), folder)
 
 
-def names(shop: Workshop) -> list[str]:
-    """Of the beds of this clone, begun ones too."""
-    return sorted(path.name for path in shop.folders.beds.glob("*"))
+def names(folders: Folders) -> list[str]:
+    """Of the beds of a clone, begun ones too."""
+    return sorted(path.name for path in folders.beds.glob("*"))
 
 
 def remove(shop: Workshop, name: str) -> int:

@@ -8,11 +8,12 @@ from argparse import Namespace
 
 from tests.testbed.bed import Bed, attach, names, remove, up
 from tests.testbed.demo.script import demo
+from tests.testbed.folders import of_this_clone
 from tests.testbed.inventory import remove_inventory, write_inventory
 from tests.testbed.plan import THREE, Plan
 from tests.testbed.removal import remove_bed, remove_cached
 from tests.testbed.timings import timings
-from tests.testbed.workshop import open_workshop
+from tests.testbed.workshop import open_if_running, open_workshop, say_on_stderr
 
 LOCAL = "local"  # the bed of `make up`; its inventory is inventory.local.ini
 
@@ -42,21 +43,20 @@ def start(asked: Namespace) -> None:
 
 def stop(asked: Namespace) -> None:
     """Take a bed away; one that is not there is no error."""
-    shop = open_workshop()
-    count = remove(shop, asked.name)
+    folders, shop = of_this_clone(), open_if_running()
+    count = remove(shop, asked.name) if shop else 0
     if asked.name == LOCAL:
-        remove_inventory(shop.folders.root / "inventory.local.ini")
-    shop.say(f"removed {count} containers, networks and volumes of bed {asked.name}")
+        remove_inventory(folders.root / "inventory.local.ini")
+    say_on_stderr(f"removed {count} containers, networks and volumes of bed {asked.name}")
 
 
 def clean(_: Namespace) -> None:
     """Every bed of this clone, its images, seeds and cached files. Nothing of another clone's or of anybody else's."""
-    shop = open_workshop()
-    count = remove_bed(shop.client, shop.owner())
-    count += remove_cached(shop.client, shop.owner())
-    shutil.rmtree(shop.folders.cache, ignore_errors=True)
-    remove_inventory(shop.folders.root / "inventory.local.ini")
-    shop.say(f"removed {count} containers, networks, volumes and images of this clone")
+    folders, shop = of_this_clone(), open_if_running()
+    count = remove_bed(shop.client, shop.owner()) + remove_cached(shop.client, shop.owner()) if shop else 0
+    shutil.rmtree(folders.cache, ignore_errors=True)
+    remove_inventory(folders.root / "inventory.local.ini")
+    say_on_stderr(f"removed {count} containers, networks, volumes and images of this clone")
 
 
 def demonstrate(_: Namespace) -> None:
@@ -73,7 +73,7 @@ def measure(asked: Namespace) -> None:
 
 
 def show(_: Namespace) -> None:
-    for name in names(open_workshop()):
+    for name in names(of_this_clone()):
         print(name)
 
 

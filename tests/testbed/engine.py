@@ -18,6 +18,14 @@ from tests.testbed.wait import wait_for
 Say = Callable[[str], None]
 
 
+def running() -> DockerClient | None:
+    """A client of the engine that runs; None where there is none. For taking things away, which needs no new engine."""
+    try:
+        return _reach()
+    except DockerException:
+        return None
+
+
 def connect(log_folder: Path, say: Say) -> DockerClient:
     """A client of a running engine. Raises BedError with what to do where there is none and none can be started."""
     try:

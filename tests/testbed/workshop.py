@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from docker import DockerClient
 
-from tests.testbed.engine import Say, connect
+from tests.testbed.engine import Say, connect, running
 from tests.testbed.folders import Folders, of_this_clone
 from tests.testbed.images import Images
 from tests.testbed.labels import Owner
@@ -30,6 +30,12 @@ class Workshop:
 
 def say_on_stderr(line: str) -> None:
     print(f"testbed: {line}", file=sys.stderr, flush=True)
+
+
+def open_if_running(say: Callable[[str], None] = say_on_stderr) -> Workshop | None:
+    """The same, but no engine is installed or started; None where none runs."""
+    client = running()
+    return Workshop(client, of_this_clone(), say) if client else None
 
 
 def open_workshop(say: Callable[[str], None] = say_on_stderr) -> Workshop:
