@@ -13,6 +13,7 @@ from tests.testbed.inventory import remove_inventory, write_inventory
 from tests.testbed.plan import THREE, Plan
 from tests.testbed.removal import remove_bed, remove_cached
 from tests.testbed.timings import timings
+from tests.testbed.trainer_build import wheels_images
 from tests.testbed.workshop import open_if_running, open_workshop, say_on_stderr
 
 LOCAL = "local"  # the bed of `make up`; its inventory is inventory.local.ini
@@ -53,7 +54,10 @@ def stop(asked: Namespace) -> None:
 def clean(_: Namespace) -> None:
     """Every bed of this clone, its images, seeds and cached files. Nothing of another clone's or of anybody else's."""
     folders, shop = of_this_clone(), open_if_running()
-    count = remove_bed(shop.client, shop.owner()) + remove_cached(shop.client, shop.owner()) if shop else 0
+    count = 0
+    if shop:
+        count = remove_bed(shop.client, shop.owner())
+        count += remove_cached(shop.client, shop.owner(), wheels_images(folders))
     shutil.rmtree(folders.cache, ignore_errors=True)
     remove_inventory(folders.root / "inventory.local.ini")
     say_on_stderr(f"removed {count} containers, networks, volumes and images of this clone")

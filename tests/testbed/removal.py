@@ -35,15 +35,17 @@ def remove_bed(client: DockerClient, owner: Owner) -> int:
     return len(containers) + len(networks) + len(volumes)
 
 
-def remove_cached(client: DockerClient, owner: Owner) -> int:
-    """Seed volumes and images; an image that another clone's container uses stays."""
+def remove_cached(client: DockerClient, owner: Owner, wheels: Iterable[str]) -> int:
+    """Seed volumes, the registry's volume and images; one that another clone's container uses stays.
+
+    What was built on our images has their labels. `wheels`: images that are built on none, by name.
+    """
     volumes = client.volumes.list(filters=owner.filters())
     images = client.images.list(filters=owner.filters())
     _each(volumes, lambda volume: volume.remove(force=True))
-    for image in images:
-        for tag in image.tags:
-            with suppress(APIError):
-                client.images.remove(tag)
+    for name in [*wheels, *(name for image in images for name in image.tags or [image.id])]:
+        with suppress(APIError):
+            client.images.remove(name)
     return len(volumes) + len(images)
 
 

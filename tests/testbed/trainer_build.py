@@ -8,6 +8,7 @@ asks the index itself.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ import tomllib
 from pathlib import Path
 
 from tests.testbed.errors import BedError
+from tests.testbed.folders import Folders
 from tests.testbed.workshop import Workshop
 
 PYTHON_OF = {"bookworm": (3, 11), "trixie": (3, 13)}
@@ -33,6 +35,17 @@ def build_variables(shop: Workshop) -> dict[str, str]:
         **({"trainer_image_wheelhouse": str(wheels)} if wheels else {}),
         **({"trainer_image_torch_index": index} if index and not wheels else {}),
     }
+
+
+def wheels_images(folders: Folders) -> list[str]:
+    """Names of the images that carried this clone's wheelhouses into a build, there or not. The build names them."""
+    path = folders.root / "docker" / "recipe.py"
+    spec = importlib.util.spec_from_file_location("trainer_image_recipe", path)
+    assert spec is not None and spec.loader is not None  # a file of this clone
+    recipe = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = recipe  # dataclasses look their module up
+    spec.loader.exec_module(recipe)
+    return [str(recipe.wheels_image(folder)) for folder in folders.cache.glob("wheels-*")]
 
 
 def _wheelhouse(shop: Workshop) -> Path:
