@@ -43,7 +43,7 @@ def remove_cached(client: DockerClient, owner: Owner, wheels: Iterable[str]) -> 
     volumes = client.volumes.list(filters=owner.filters())
     images = client.images.list(filters=owner.filters())
     _each(volumes, lambda volume: volume.remove(force=True))
-    for name in [*wheels, *(name for image in images for name in image.tags or [image.id])]:
+    for name in [*wheels, *(name for image in images for name in image.tags or [str(image.id)])]:
         with suppress(APIError):
             client.images.remove(name)
     return len(volumes) + len(images)
