@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -79,7 +80,7 @@ def _connection_problem(host: str, result: Mapping[str, Any]) -> str:
     if "permission denied" in lower and result.get("unreachable"):
         return f"SSH refuses our key or user ({last}). Check ansible_user and ansible_ssh_private_key_file."
     if result.get("unreachable"):
-        return f"cannot be reached ({last}). Check ansible_host and ansible_port, or leave it out: --limit '!{host}'"
+        return f"cannot be reached ({last}). Check ansible_host and ansible_port. Without it: --limit '!{host}'"
     if "password" in lower or "sudo" in lower or "su:" in lower:
         return f"ansible_user cannot become root ({last}). Allow sudo without a password, or give -K."
     if "not found" in lower and "python" in lower:
@@ -88,7 +89,7 @@ def _connection_problem(host: str, result: Mapping[str, Any]) -> str:
 
 
 def host_problems(facts: Facts, needs: Mapping[str, Any], now_s: float) -> list[str]:
-    """What keeps this host from being set up. `needs`: systems, clock_off_s, disk_free_bytes, memory_bytes."""
+    """What keeps this host from being set up. `needs` is `preflight_limits` of ansible/vars/limits.yml."""
     return [f"{facts['name']}: {problem}" for problem in _host_problems(facts, needs, now_s)]
 
 
@@ -116,12 +117,16 @@ def _host_problems(facts: Facts, needs: Mapping[str, Any], now_s: float) -> Iter
         yield f"its Docker is {facts['docker']['kind']}'s, which cannot be used. Remove it; ours is installed instead."
     if facts["docker"]["config"] is None:
         yield "/etc/docker/daemon.json is not a JSON object, so Docker cannot start. Repair it or remove it."
+    mesh = ipaddress.ip_network(needs["mesh_subnet"])
+    for taken in facts["network"]["taken"]:
+        if mesh.overlaps(ipaddress.ip_network(taken, strict=False)):
+            yield f"its own network {taken} meets mesh_subnet {mesh}. Choose another, as mesh_subnet=10.188.0.0/24"
     if facts["mesh"]["kernel_module"] == "missing" and not facts["mesh"]["tun"]:
         yield "has neither WireGuard in its kernel nor /dev/net/tun. Ask the provider to enable TUN, or rent another."
 
 
 def step(sentence: str, what: Any) -> list[str]:
-    """A step of a plan: one sentence where there is something to do, none otherwise. A list is named in the sentence."""
+    """A step of a plan: a sentence where there is something to do, else nothing. A list is named in the sentence."""
     if isinstance(what, (bool, str)):
         return [sentence] if what in (True, "True", "true") else []
     return [f"{sentence} {', '.join(str(item) for item in what)}"] if what else []

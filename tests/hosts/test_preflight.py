@@ -78,3 +78,40 @@ def test_an_unknown_system_is_one_line(cluster, tmp_path):
         assert "na-1: runs Arch Linux; what we can set up: debian 12, debian 13, ubuntu" in outcome.output
     finally:
         host.run("cp /run/kept /etc/os-release")
+
+
+@pytest.fixture
+def ops_on_eu(cluster):
+    """A user without rights on eu-1 who has our key."""
+    host = cluster.hosts["eu-1"]
+    host.run("useradd --create-home --shell /bin/bash ops; cp -r /root/.ssh /home/ops/; chown -R ops: /home/ops/.ssh")
+    yield host
+    host.run("rm -f /etc/sudoers.d/ops; pkill -KILL -u ops; userdel --remove ops || true")
+
+
+def test_a_user_who_may_not_become_root_is_named(cluster, ops_on_eu, inventory_with, tmp_path):
+    outcome = play(cluster, inventory_with("eu-1", "region=eu", "region=eu ansible_user=ops"), tmp_path)
+    assert outcome.code == 2
+    assert "eu-1: ansible_user cannot become root" in outcome.output
+
+
+def test_a_user_with_sudo_is_as_good_as_root_and_the_port_of_ssh_is_seen(cluster, ops_on_eu, inventory_with, tmp_path):
+    ops_on_eu.run("echo 'ops ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/ops")
+    inventory = inventory_with("eu-1", "region=eu", "region=eu ansible_user=ops")
+    caller = cluster.ansible(tmp_path)
+    again = type(caller)(caller.folder, inventory, tmp_path).play("playbooks/provision.yml", "-vv").check()
+    assert again.changed == 0, "the firewall's revision is made of the ports: the same ones were found behind sudo"
+
+
+def test_a_gpu_is_seen_by_its_pci_id_and_its_driver_is_foretold(cluster, tmp_path):
+    host = cluster.hosts["na-1"]
+    device = "/root/sysfs/bus/pci/devices/0000:01:00.0"
+    host.run(f"mkdir -p {device}; cd {device}; echo 0x10de >vendor; echo 0x030200 >class; echo 0x2330 >device")
+    caller = cluster.ansible(tmp_path)
+    try:
+        foretold = caller.play("playbooks/provision.yml", "--check", "-e", "host_facts_sysfs_root=/root/sysfs").check()
+        assert "install nvidia-open-kernel-dkms, nvidia-driver" in foretold.output
+        assert "install nvtop" in foretold.output
+        assert "no NVIDIA GPU here" in foretold.output, "the others have none, and pass"
+    finally:
+        host.run("rm -r /root/sysfs")

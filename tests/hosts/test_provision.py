@@ -4,6 +4,7 @@ import pytest
 
 from tests.testbed.bed import bed
 from tests.testbed.plan import THREE
+from tests.testbed.wait import wait_for
 
 pytestmark = pytest.mark.docker
 
@@ -99,12 +100,15 @@ def test_a_reboot_needs_no_playbook(cluster, provision):
     assert provision().check().changed == 0
 
 
-def test_a_plain_host_becomes_ready_in_one_run(shop, plan_named, tmp_path):
+def test_a_plain_host_becomes_ready_even_when_a_first_run_is_killed(shop, plan_named, tmp_path):
     with bed(shop, plan_named("plain", regions=THREE[:1], image="plain")) as made:
         host = made.hosts["ap-1"]
         assert not host.succeeds("command -v docker")
         foretold = made.ansible(tmp_path).play("playbooks/provision.yml", "--check", "--diff", name="check").check()
         assert "install" in foretold.output and not host.succeeds("command -v docker || command -v nft")
+        with made.ansible(tmp_path).start("playbooks/provision.yml", name="killed") as running:
+            wait_for(lambda: "Write the interface" in running.task(), "half of it is done", within_s=300)
+            running.process.kill()
         made.ansible(tmp_path).play("playbooks/provision.yml", name="first").check()
         assert host.succeeds("docker info && wg show gf0 && nft list table inet gradferry")
         assert "docker.io" in host.run("apt-mark showhold")

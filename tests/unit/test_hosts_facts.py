@@ -11,6 +11,7 @@ NEEDS = {
     "clock_off_s": 120,
     "disk_free_bytes": 4 << 30,
     "memory_bytes": 1 << 30,
+    "mesh_subnet": "10.88.0.0/24",
 }
 
 
@@ -25,6 +26,7 @@ def card(**changes):
         "memory_bytes": 8 << 30,
         "docker": {"kind": "none", "config": {}},
         "mesh": {"kernel_module": "missing", "tun": True},
+        "network": {"mtu": 1500, "taken": ["10.5.0.7/24", "192.168.1.0/24"]},
     }
     return about | changes
 
@@ -44,6 +46,7 @@ PROBLEMS = {
     "has 0.5 GiB of memory": {"memory_bytes": 1 << 29},
     "its Docker is snap's": {"docker": {"kind": "snap", "config": {}}},
     "/etc/docker/daemon.json is not a JSON object": {"docker": {"kind": "none", "config": None}},
+    "its own network 10.88.0.5/16 meets mesh_subnet 10.88.0.0/24": {"network": {"taken": ["10.88.0.5/16"]}},
     "has neither WireGuard in its kernel nor /dev/net/tun": {"mesh": {"kernel_module": "missing", "tun": False}},
 }
 
