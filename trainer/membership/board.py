@@ -38,11 +38,12 @@ class Note:
 
 @dataclass(frozen=True)
 class Announcement:
-    """The best state that a host can start from. Written by a process that is in no generation."""
+    """The best state that a host can start from; step -1: none. Written by a process that is in no generation."""
 
     host: str
     step: int
     digest: str
+    incarnation: int = 0  # of that state
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ def activated(board: Board, number: int, seen: int) -> Board:
         active=number,
         proposals={n: m for n, m in board.proposals.items() if n >= seen},
         notes={n: m for n, m in board.notes.items() if n >= number},
+        announced={},
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.unit.fleet_simulation.truth import Truth, Violation
-from trainer.data.committed import Contribution, Window
+from trainer.data.committed import Contribution, Record, Window
 from trainer.data.ledger import Ledger
 from trainer.data.spans import size
 from trainer.membership import board as store
@@ -59,7 +59,6 @@ class Node:
     fetch: Fetch | None = None
     fetching: Ledger | None = None
     left: bool = False
-    committed: int = 0
     events: deque[Event] = field(default_factory=deque)
     parts: dict[tuple[int, int], dict[str, Contribution]] = field(default_factory=dict)
 
@@ -120,12 +119,11 @@ class Node:
                 for m in sorted(members):
                     self.post(self.name, m, message)
             case Commit(record) | Keep(record):
-                self.truth.committed(self.name, record)
-                self.committed += 1
+                self._committed(record)
             case Adopt(records=records):
                 self.fetch = self.fetching = None
                 for record in records:
-                    self.truth.committed(self.name, record)
+                    self._committed(record)
             case Strike(windows) | Void(windows):
                 counted = self.truth.counted.get(self.name, set())
                 self.truth.drop(self.name, tuple(w for w in windows if w.number not in counted))
@@ -139,6 +137,11 @@ class Node:
                 self.write(self.name, lambda b: store.activated(b, number, seen))
             case Left():
                 self.left = True
+
+    def _committed(self, record: Record) -> None:
+        """What a member of an older incarnation does is given up: it has not heard of the restart."""
+        if self.member.incarnation == self.truth.ledgers[-1].incarnation:
+            self.truth.committed(self.name, record)
 
     def _begin(self, exchange: Exchange) -> None:
         self.exchange = exchange

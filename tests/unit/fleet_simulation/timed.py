@@ -16,9 +16,10 @@ from trainer.data.committed import Terms, host_of
 from trainer.data.ledger import Ledger, fresh
 from trainer.membership import board as store
 from trainer.membership.away import AwayPolicy, Link, heard, silent
-from trainer.membership.board import Board
+from trainer.membership.board import Announcement, Board
 from trainer.membership.hearing import Row, Rows, merged
-from trainer.membership.local_mode import LocalBounds, expired
+from trainer.membership.incarnation import Announce, Declare, RestartPolicy, Waiting, consider
+from trainer.membership.local_mode import GoOn, LocalBounds, Pause, discount, expired, local_mode
 from trainer.membership.proposing import Proposer, ProposingPolicy, Standing, decide
 from trainer.sync.commit import machine
 from trainer.sync.commit.events import BoardSeen, BreakOff, Expired, Offer, Remind, Second, StateArrived, Take
@@ -53,7 +54,8 @@ class Process:
     rows: Rows = field(default_factory=dict)
     proposer: Proposer = field(default_factory=Proposer)
     beats: int = 0
-    waits: tuple[Phase, int, float] = (Phase.OUT, -1, 0.0)
+    waits: tuple[Phase, int, int, float] = (Phase.OUT, -1, -1, 0.0)
+    waiting: Waiting = field(default_factory=Waiting)
     absent: dict[str, float] = field(default_factory=dict)
     windows: list[float] = field(default_factory=list)
     alive: bool = True
@@ -74,8 +76,6 @@ class Fleet:
         self.start = start
         for host in setting.hosts:
             self.boot(host, start)
-        self.board = store.declared(self.board, 1, 0, start.digest, 0)
-        self.truth.declared(1, start)
 
     # -- time --------------------------------------------------------------------------------------------------------
     def at(self, delay_s: float, act: Callable[[], None]) -> None:
@@ -141,6 +141,9 @@ class Fleet:
         if not self.in_majority(host):
             return
         before, self.board = self.board, write(self.board)
+        incarnation = self.board.incarnation
+        if incarnation.number > before.incarnation.number:
+            self.truth.declared(incarnation.number, self.truth.past[incarnation.digest][-1])
         if self.board is not before:
             for p in list(self.processes.values()):
                 self.at(self.delay_s(), lambda p=p, board=self.board: self.watch(p, board))  # type: ignore[misc]
@@ -179,9 +182,10 @@ class Fleet:
 
     def judge(self, p: Process) -> None:
         m = p.node.member
-        if p.waits[:2] != (m.phase, m.step):
-            p.waits = (m.phase, m.step, self.now_s)
-        stuck = m.phase in (Phase.REDUCE, Phase.SECOND) and self.now_s - p.waits[2] > self.setting.stuck_s
+        if p.waits[:3] != (m.phase, m.generation, m.step):
+            p.waits = (m.phase, m.generation, m.step, self.now_s)
+        stuck = m.phase in (Phase.REDUCE, Phase.SECOND) and self.now_s - p.waits[3] > self.setting.stuck_s
+        self.restart(p)
         standing = Standing(m.me, m.inside, stuck)
         p.proposer, decision = decide(p.proposer, standing, m.board, p.rows, self.now_s, self.setting.proposing)
         if decision.break_off:
@@ -193,19 +197,42 @@ class Fleet:
         p.absent = {h: p.absent.get(h, self.now_s) for h in holders}
         p.node.happens(Expired(expired(p.absent, self.now_s, self.setting.bounds)))
 
+    def restart(self, p: Process) -> None:
+        """Where nobody with the state is left, say what this host has; declare the best when all have."""
+        m = p.node.member
+        best = max((s for s in (m.ledger, p.node.checkpoint) if s), key=lambda s: (s.incarnation, s.step), default=None)
+        host = host_of(m.me)
+        mine = Announcement(host, best.step, best.digest, best.incarnation) if best else Announcement(host, -1, "")
+        policy = RestartPolicy(frozenset(self.setting.hosts))
+        p.waiting, decision = consider(p.waiting, m.me, mine, m.board, p.rows, self.now_s, policy)
+        match decision:
+            case Announce(announcement):
+                p.node.happens(BreakOff())
+                self.write(m.me, lambda b: store.announced(b, announcement))
+            case Declare(number, step, digest, seen):
+                self.write(m.me, lambda b: store.declared(b, number, step, digest, seen))
+
     def work(self, p: Process) -> None:
         """The training thread: sum, offer, and only while out of a generation go on summing without a commit."""
         m = p.node.member
         if p.alive and p.node.window is None and m.phase not in (Phase.REDUCE, Phase.SECOND):
-            if m.phase != Phase.SUM or not m.current:
+            outside = not m.inside and self.goes_on(p) == GoOn()
+            if outside or (m.phase == Phase.SUM and not m.current):
                 p.node.happens(Take())
             if p.node.window is not None:
                 number = p.node.window.number
                 self.at(self.setting.window_s, lambda: self.summed(p, number))
             elif m.phase == Phase.SUM:
-                p.node.happens(Offer(speed=1.0))
+                worth = discount(max(0, m.staleness), self.setting.bounds.staleness)
+                p.node.happens(Offer(discount=worth, speed=1.0))
         if p.node.fetch is not None and p.node.fetching is None:
             self.fetch(p)
+
+    def goes_on(self, p: Process) -> GoOn | Pause:
+        """Local mode: while in no generation, within its bounds."""
+        m = p.node.member
+        since_s = p.waits[3] if p.waits[0] in (Phase.OUT, Phase.JOIN) else self.now_s
+        return local_mode(len(m.frozen) + len(m.current), since_s, self.now_s, self.setting.bounds)
 
     def summed(self, p: Process, number: int) -> None:
         if p.alive and p.node.window is not None and p.node.window.number == number:

@@ -64,6 +64,11 @@ class Member:
         return sum(size(w.read) for w in (*self.frozen, *self.current, *reading))
 
     @property
+    def staleness(self) -> int:
+        """Commits between the oldest parameters that its sums were made on and those of now."""
+        return max((self.step - w.base for w in self.current), default=0)
+
+    @property
     def inside(self) -> bool:
         return self.phase in (Phase.SUM, Phase.REDUCE, Phase.SECOND)
 
