@@ -84,7 +84,7 @@ class Rollout:
 def rollout(wanted: Mapping[str, Wanted], seen: Mapping[str, Seen], *, given: Sequence[str] = ()) -> Rollout:
     """Decide for all hosts together. `given`: fields that came from the command line this time."""
     differences = {name: host_differences(wanted[name], seen[name], given) for name in wanted}
-    idle = tuple(n for n in wanted if not seen[n].running and not (seen[n].finished and not differences[n]))
+    idle = _idle(differences, seen)
     way = _way(differences, seen, idle)
     everyone = tuple(wanted)
     running = tuple(name for name in wanted if seen[name].running)
@@ -142,8 +142,17 @@ def _way(differences: Mapping[str, list[Difference]], seen: Mapping[str, Seen], 
     return "live" if any(differences[name] for name in running) else "nothing"
 
 
+def _idle(differences: Mapping[str, list[Difference]], seen: Mapping[str, Seen]) -> tuple[str, ...]:
+    """Hosts to start. None where the run is over: a bare host beside finished ones would wait for them in vain."""
+    over = [name for name in differences if seen[name].finished and not differences[name]]
+    if over and not any(host.running for host in seen.values()):
+        return ()
+    return tuple(name for name in differences if not seen[name].running and name not in over)
+
+
 def _all_train(seen: Mapping[str, Seen]) -> bool:
-    return all(host.finished or (host.running and host.fresh) for host in seen.values())
+    trains = any(host.running for host in seen.values())
+    return not trains or all(host.finished or (host.running and host.fresh) for host in seen.values())
 
 
 def _outdated(wanted: Wanted, seen: Seen) -> bool:

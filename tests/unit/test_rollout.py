@@ -118,6 +118,11 @@ def test_a_finished_run_is_left_alone_until_something_is_asked_of_it():
     assert (longer.way, longer.start) == ("start", tuple(NAMES))
 
 
+def test_a_bare_host_beside_a_finished_run_is_not_started():
+    decision = rollout(wanted(), seen(running=False, finished=True, fresh=False) | {"ap-1": BARE})
+    assert (decision.way, decision.start, decision.wait) == ("nothing", (), ())
+
+
 def test_a_trainer_that_runs_but_makes_no_steps_is_waited_for():
     decision = rollout(wanted(), seen(fresh=False))
     assert decision.way == "nothing"
