@@ -86,6 +86,38 @@ def test_a_process_that_dies_comes_back_as_a_new_member_and_its_samples_are_read
     to_the_end(fleet, 120)
 
 
+def test_after_a_crash_of_all_the_run_goes_on_from_the_best_state_of_any_host():
+    fleet = Fleet(Setting(samples=500), seed=6)
+    fleet.run(12.0)
+    old = fleet.processes["ap"].node.member.ledger
+    fleet.run(20.0)
+    best = fleet.processes["na"].node.member.ledger
+    for host in fleet.setting.hosts:
+        fleet.kill(host)
+    fleet.run(25.0)
+    for host, checkpoint in {"ap": old, "eu": old, "na": best}.items():
+        fleet.boot(host, checkpoint)
+    fleet.run(45.0)
+    assert (fleet.board.incarnation.number, fleet.board.incarnation.step) == (2, best.step)
+    assert len(fleet.board.members) == 3
+    to_the_end(fleet, 100)
+
+
+def test_a_restart_does_not_wait_for_ever_for_a_host_that_is_gone():
+    fleet = Fleet(Setting(samples=300), seed=7)
+    fleet.run(10.0)
+    checkpoint = fleet.processes["ap"].node.member.ledger
+    for host in fleet.setting.hosts:
+        fleet.kill(host)
+    for host in ("ap", "eu"):
+        fleet.boot(host, checkpoint)
+    fleet.run(60.0)
+    assert fleet.board.incarnation.number == 1
+    fleet.run(100.0)
+    assert fleet.board.incarnation.number == 2
+    to_the_end(fleet, 200)
+
+
 def _trouble(fleet: Fleet, dice: random.Random) -> None:
     """One fault, or the end of one."""
     host = dice.choice(sorted(fleet.processes))

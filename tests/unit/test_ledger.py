@@ -59,7 +59,7 @@ def positions(records: list[Record]) -> list[int]:
     return [p for start, stop in spans for p in range(start, stop)]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(
     samples=st.integers(1, 200),
     epochs=st.integers(1, 3),
@@ -80,7 +80,7 @@ def test_without_faults_each_step_is_the_window_that_one_process_would_take(
     assert steps[1:] == [((w.epoch * samples + w.start, w.epoch * samples + w.stop),) for w in one]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_any_history_of_records_has_every_sample_of_every_epoch_once(seed):
     dice = random.Random(seed)

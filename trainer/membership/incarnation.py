@@ -1,7 +1,7 @@
 """When nobody is left who has the active generation's state: all stopped, or all crashed. Pure; times come in.
 
-Every host says what it could start from; when all of the inventory have, or after a while, or when the operator says go,
-the best of these is declared by compare-and-put. Who comes later gives up what it has beyond that step.
+Every host says what it could start from; when all of the inventory have, or after a while, or when the operator says
+go, the best of these is declared by compare-and-put. Who comes later gives up what it has beyond that step.
 """
 
 from __future__ import annotations

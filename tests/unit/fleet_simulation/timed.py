@@ -225,7 +225,7 @@ class Fleet:
             elif m.phase == Phase.SUM:
                 worth = discount(max(0, m.staleness), self.setting.bounds.staleness)
                 p.node.happens(Offer(discount=worth, speed=1.0))
-        if p.node.fetch is not None and p.node.fetching is None:
+        if p.node.fetch is not None and p.node.fetching is None and not p.node.member.full:
             self.fetch(p)
 
     def goes_on(self, p: Process) -> GoOn | Pause:
@@ -253,7 +253,7 @@ class Fleet:
             return
         state = p.node.fetching = max(donors, key=lambda d: d.step)
         missing = state.step - m.ledger.step if m.ledger else 1_000_000
-        self.at(min(self.setting.transfer_s, missing * self.setting.exchange_s), lambda: self.fetched(p, state))
+        self.at(min(self.setting.transfer_s, max(1, missing) * self.setting.exchange_s), lambda: self.fetched(p, state))
 
     def fetched(self, p: Process, state: Ledger) -> None:
         if p.alive:
