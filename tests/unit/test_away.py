@@ -46,6 +46,14 @@ def test_one_late_beat_is_noise_and_three_are_not():
     assert isinstance(judge(link, now_s, POLICY), Away)
 
 
+def test_late_beats_do_not_raise_the_limit():
+    link, now_s = usual()
+    before = limit_s(link, POLICY)
+    link, now_s = beats(link, now_s, [0.9, 0.9, 0.18] * 40)
+    assert judge(link, now_s, POLICY) == Present()
+    assert limit_s(link, POLICY) == pytest.approx(before, abs=0.05)
+
+
 def test_it_is_back_only_after_several_good_beats_in_a_row():
     link, now_s = beats(*usual(), [0.9] * 5)
     link, now_s = beats(link, now_s, [0.18, 0.18, 0.18, 0.9, 0.18, 0.18, 0.18])

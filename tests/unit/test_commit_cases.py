@@ -16,6 +16,7 @@ from trainer.sync.commit.effects import (
     Effect,
     Exchange,
     Fetch,
+    Forget,
     Keep,
     Left,
     OfferAgain,
@@ -31,6 +32,7 @@ from trainer.sync.commit.events import (
     Leave,
     Offer,
     Reduced,
+    Remind,
     Second,
     StateArrived,
     Summed,
@@ -125,6 +127,41 @@ def test_a_result_that_one_has_committed_and_the_other_only_holds_is_committed_b
     t.together("a#1", "b#1")
     assert t.did("a#1", Commit) == t.did("b#1", Commit)
     assert not t.did("b#1", OfferAgain)
+
+
+def test_what_a_lost_member_has_committed_is_committed_by_those_who_hold_it():
+    t = Table("a", "b", "c")
+    t.step()
+    t.sums("a#1", "b#1", "c#1")
+    t.reduce("a#1", "b#1", "c#1")
+    t.second("a#1", "c#1")
+    t.second("b#1", "c#1")
+    assert t.members["c#1"].step == 2
+    for m in ("a#1", "b#1"):
+        t.happens(m, BreakOff())
+    t.together("a#1", "b#1")
+    assert t.did("a#1", Commit) == t.did("b#1", Commit) == t.did("c#1", Commit)
+
+
+def test_results_kept_before_an_absence_are_forgotten_and_a_newer_state_is_asked_for():
+    t = Table("a", "b")
+    t.step()
+    t.members["c#1"], t.effects["c#1"] = machine.newborn("c", "1", None), []
+    t.together("a#1", "b#1", "c#1")
+    early = t.members["a#1"].ledger
+    t.step()
+    t.happens("c#1", BreakOff())
+    t.together("a#1", "b#1")
+    t.step()
+    t.together("a#1", "b#1", "c#1")
+    assert t.did("c#1", Forget)
+    t.happens("c#1", StateArrived(early))
+    assert not t.members["c#1"].full
+    assert t.did("c#1", Fetch)[-1] == Fetch(3, 1)
+    t.happens("c#1", Remind())
+    assert t.did("c#1", Fetch)[-2:] == [Fetch(3, 1)] * 2
+    t.happens("c#1", StateArrived(t.members["a#1"].ledger))
+    assert t.members["c#1"].full
 
 
 def test_a_result_that_not_all_hold_is_given_up_and_its_windows_are_offered_again():

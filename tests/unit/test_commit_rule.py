@@ -23,7 +23,7 @@ def test_members_agree_and_every_sample_counts_once_through_any_faults(first):
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.rule)
 def test_a_broken_rule_is_found(mutant):
     """Known seeds. Where a change of the machine shifts them, the exploration below prints new ones."""
-    with put_in(mutant), pytest.raises((Violation, LedgerError, IndexError)) as found:
+    with put_in(mutant), pytest.raises((Violation, LedgerError)) as found:
         play(mutant.seed, TURNS)
     print(f"rule {mutant.rule}, seed {mutant.seed}: {found.value}")
     play(mutant.seed, TURNS)

@@ -11,6 +11,7 @@ from trainer.batching import windows
 from trainer.data import ledger as ledgers
 from trainer.data.committed import Contribution, Record, Terms, Window, from_json, to_json
 from trainer.data.ledger import Ledger, LedgerError, fresh
+from trainer.data.shares import apportion
 from trainer.data.spans import size, split, union
 
 
@@ -181,6 +182,13 @@ def test_elastic_windows_follow_measured_speed_and_keep_the_batch():
         ledger, record = commit(ledger, readers)
     shares = [sum(w.weight for w in c.windows) for c in record.contributions]
     assert shares == [92, 28]  # 30 micro-batches by 3 : 1, the odd one to the faster
+
+
+@given(units=st.integers(0, 200), speeds=st.lists(st.floats(0.1, 100), min_size=1, max_size=8))
+def test_shares_are_within_one_of_what_is_due_and_add_up(units, speeds):
+    counts = apportion(units, speeds)
+    assert sum(counts) == units
+    assert all(abs(n - units * s / sum(speeds)) < 1 + 1e-9 for n, s in zip(counts, speeds, strict=True))
 
 
 def test_a_loan_is_kept_until_all_who_count_say_it_is_over():

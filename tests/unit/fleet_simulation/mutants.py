@@ -92,13 +92,13 @@ def reads_beyond_its_claim(m: Member) -> Spans:
 
 MUTANTS = (
     Mutant("barrier", machine, "hold", commits_at_once, 0),
-    Mutant("hold", machine, "break_off", commits_what_it_holds, 51),
-    Mutant("again", machine, "break_off", comes_back, 23),
+    Mutant("hold", machine, "break_off", commits_what_it_holds, 1),
+    Mutant("again", machine, "break_off", comes_back, 13),
     Mutant("notes", generation, "all_saw_the_active", notes_of_any_time, 24),
     Mutant("overlap", generation, "overlaps", lambda board, number: True, 2),
     Mutant("overlap with the state", generation, "overlaps", overlap_without_state, 16),
-    Mutant("execute", machine, "follow", joins_before_it_executes, 180, ((joining, "may_join", at_any_time),)),
+    Mutant("execute", machine, "follow", joins_before_it_executes, 37, ((joining, "may_join", at_any_time),)),
     Mutant("record", fate, "still_ours", lambda ledger, me, windows: True, 0),
-    Mutant("amnesia", machine, "newborn", same_name_again, 104),
-    Mutant("claim", Member, "work", reads_beyond_its_claim, 41),
+    Mutant("amnesia", machine, "newborn", same_name_again, 125),
+    Mutant("claim", Member, "work", reads_beyond_its_claim, 28),
 )

@@ -192,7 +192,9 @@ class World:
         node = self.one(lambda n: n.fetch is not None)
         if node is None:
             return
-        if node.fetching is not None:
+        if self.dice.random() < 0.1:
+            node.fetch = node.fetching = None  # it broke, and nobody says so
+        elif node.fetching is not None:
             snapshot, node.fetching = node.fetching, None
             node.happens(StateArrived(snapshot))
         elif donors := [n.member.ledger for n in self.nodes.values() if n.member.full and n is not node]:
