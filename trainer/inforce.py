@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from trainer.batching import global_batch, lr_scale
@@ -32,11 +33,11 @@ class InForce:
         level = Level.constant(_target(run, replicas, base))
         return cls(run, replicas, base, level, _total(run, replicas, epoch_samples, Progress()))
 
-    @property
+    @cached_property
     def revision(self) -> str:
         return revision(self.run)
 
-    @property
+    @cached_property
     def global_batch(self) -> int:
         return global_batch(self.run.accumulation, self.replicas)
 

@@ -28,5 +28,12 @@ def window_seed(seed: int, window: int, replica: int) -> int:
 
 
 def begin_window(seed: int, window: int, replica: int) -> None:
-    """Seed all of PyTorch's generators, CPU and devices."""
-    torch.manual_seed(window_seed(seed, window, replica))
+    """Seed PyTorch's generators, of the CPU and of the GPUs in use.
+
+    Not by `torch.manual_seed`: on a machine without a GPU it formats and keeps a stack trace for each kind of device
+    that might come up later, at every call.
+    """
+    drawn = window_seed(seed, window, replica)
+    torch.default_generator.manual_seed(drawn)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(drawn)

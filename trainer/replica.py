@@ -27,6 +27,7 @@ class Replica:
         self.model = model
         self.devices = tuple(devices)
         self.autocast = autocast
+        self.statistics = statistics_of(model)
         self._lanes = [_Lane(model, devices[0])]
         self._lanes += [_Lane(copy.deepcopy(model).to(device), device) for device in devices[1:]]
 
@@ -34,10 +35,6 @@ class Replica:
     def parameters(self) -> tuple[nn.Parameter, ...]:
         """What trains; a tied parameter stands once."""
         return self._lanes[0].parameters
-
-    @property
-    def statistics(self) -> tuple[Tensor, ...]:
-        return statistics_of(self.model)
 
     def split(self, batch: Batch) -> Iterator[tuple[nn.Module, Batch]]:
         """The batch on its device; with several devices a part for each, the first ones one sample larger."""

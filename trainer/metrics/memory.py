@@ -57,7 +57,8 @@ class ResidentMemory:
                 (self._proc / "clear_refs").write_text("5")  # proc(5): 5 resets the peak, nothing else
             except OSError:
                 self._resettable = False
-        self._at_start = self._read("VmRSS")
+        if not self._resettable:
+            self._at_start = self._read("VmRSS")
 
     def peak(self) -> Peak:
         largest = self._read("VmHWM") if self._resettable else max(self._at_start, self._read("VmRSS"))
