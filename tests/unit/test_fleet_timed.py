@@ -64,7 +64,7 @@ def test_a_newcomer_whose_state_takes_a_minute_joins_and_members_do_not_wait_for
 
 
 def test_a_host_that_stays_away_over_the_bound_gives_its_chunks_back_and_its_sums_are_void():
-    fleet = Fleet(Setting(samples=900), seed=4)
+    fleet = Fleet(Setting(samples=650), seed=4)
     fleet.run(15.0)
     fleet.isolate("ap")
     name = fleet.processes["ap"].node.name
@@ -87,7 +87,7 @@ def test_a_process_that_dies_comes_back_as_a_new_member_and_its_samples_are_read
 
 
 def test_after_a_crash_of_all_the_run_goes_on_from_the_best_state_of_any_host():
-    fleet = Fleet(Setting(samples=500), seed=6)
+    fleet = Fleet(Setting(samples=360), seed=6)
     fleet.run(12.0)
     old = fleet.processes["ap"].node.member.ledger
     fleet.run(20.0)
@@ -104,7 +104,7 @@ def test_after_a_crash_of_all_the_run_goes_on_from_the_best_state_of_any_host():
 
 
 def test_a_restart_does_not_wait_for_ever_for_a_host_that_is_gone():
-    fleet = Fleet(Setting(samples=300), seed=7)
+    fleet = Fleet(Setting(samples=150), seed=7)
     fleet.run(10.0)
     checkpoint = fleet.processes["ap"].node.member.ledger
     for host in fleet.setting.hosts:
