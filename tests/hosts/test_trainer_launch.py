@@ -164,7 +164,7 @@ def test_what_was_pulled_is_refused_for_another_run_before_anything_is_sent(clus
     refused = cluster.bed.ansible(cluster.folder / "logs").play("site.yml", *words)
     assert refused.code != 0
     assert f"resume = {folder}: holds the run launchtest, run.yml names another" in refused.output
-    assert not cluster.host.succeeds("systemctl is-active -q gradferry-trainer")
+    assert not cluster.host.succeeds(["test", "-e", "/etc/gradferry-host"])  # not even provisioned
 
 
 def _volume(shop) -> str:

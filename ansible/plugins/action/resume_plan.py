@@ -1,4 +1,4 @@
-"""Look at the folder of `-e resume=FOLDER`: verified, of this run, and what of it must go where. Touches no host."""
+"""What of the folder of `-e resume=FOLDER` must go where; run_settings has verified it. Touches no host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from trainer.errors import GradferryError
-from trainer.pulled import Pulled, check_resumable, read_pulled, verify_files
+from trainer.pulled import Pulled, read_pulled
 
 
 class ActionModule(ActionBase):
@@ -17,7 +17,7 @@ class ActionModule(ActionBase):
 
     TRANSFERS_FILES = False
     _requires_connection = False
-    _VALID_ARGS = frozenset({"folder", "run", "hosts", "state"})
+    _VALID_ARGS = frozenset({"folder", "hosts", "state"})
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
@@ -25,13 +25,11 @@ class ActionModule(ActionBase):
         folder = Path(os.path.abspath(os.path.expanduser(arguments["folder"])))
         try:
             pulled = read_pulled(folder)
-            check_resumable(pulled, folder, arguments["run"])
-            verify_files(folder, pulled)
         except GradferryError as error:
             return {**result, "failed": True, "msg": str(error)}
         about = (task_vars or {})["hostvars"]
         facts = {str(host): about[host]["ansible_facts"]["gradferry_trainer"] for host in arguments["hosts"]}
-        assert pulled.checkpoint is not None  # check_resumable
+        assert pulled.checkpoint is not None  # run_settings has checked the folder
         return {
             **result,
             "changed": False,

@@ -18,6 +18,7 @@ from ansible.plugins.action import ActionBase
 from trainer.config import Run, load_run
 from trainer.errors import DataError, GradferryError
 from trainer.launch import host_run, overrides_of
+from trainer.pulled import check_resumable, read_pulled, verify_files
 
 UNKNOWN = "0" * 64  # digest of data that --check does not pack
 
@@ -27,7 +28,7 @@ class ActionModule(ActionBase):
 
     TRANSFERS_FILES = False
     _requires_connection = False
-    _VALID_ARGS = frozenset({"file", "root", "name_only"})
+    _VALID_ARGS = frozenset({"file", "root", "name_only", "resume"})
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
@@ -37,6 +38,7 @@ class ActionModule(ActionBase):
             run = load_run(os.path.join(root, self._task.args["file"]), overrides)
             if self._task.args.get("name_only"):  # teardown asks for no data
                 return {**result, "changed": False, "ansible_facts": {"gradferry_run": {"name": run.name}}}
+            _check_resume(self._task.args.get("resume"), run)
             changed, digest = self._data(run, root)
         except GradferryError as error:
             return {**result, "failed": True, "msg": str(error)}
@@ -66,6 +68,16 @@ class ActionModule(ActionBase):
 
             ensure_packed(run.data.model_copy(update={"path": str(folder)}), Display().display)
         return changed, hashlib.sha256(index.read_bytes()).hexdigest()
+
+
+def _check_resume(folder: str | None, run: Run) -> None:
+    """Raises GradferryError where the folder of `-e resume=FOLDER` is altered, or of another run or model."""
+    if not folder:
+        return
+    place = Path(os.path.abspath(os.path.expanduser(folder)))
+    pulled = read_pulled(place)
+    check_resumable(pulled, place, run.model_dump(mode="json"))
+    verify_files(place, pulled)
 
 
 def _files(folder: Path) -> dict[str, str]:
