@@ -25,7 +25,9 @@ timeout 20 systemctl stop docker.socket docker.service containerd.service
 def remove_bed(client: DockerClient, owner: Owner) -> int:
     """Containers, networks and volumes of one bed, or of all beds of the clone. How many things there were."""
     having_labels = owner.filters()
-    containers = client.containers.list(all=True, filters=having_labels)
+    # A container of an image that was built on ours has the image's labels, and is not ours for that.
+    found = client.containers.list(all=True, filters=having_labels)
+    containers = [container for container in found if container.labels.get(ROLE) != "image"]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(remove_container, containers))
     networks = client.networks.list(filters=having_labels)
@@ -36,17 +38,15 @@ def remove_bed(client: DockerClient, owner: Owner) -> int:
 
 
 def remove_cached(client: DockerClient, owner: Owner, wheels: Iterable[str]) -> int:
-    """Seed volumes, the registry's volume and images; one that another clone's container uses stays.
+    """Seed volumes, the registry's volume and images; how many are gone. What somebody else's container uses stays.
 
     What was built on our images has their labels. `wheels`: images that are built on none, by name.
     """
-    volumes = client.volumes.list(filters=owner.filters())
+    volumes = [volume.name for volume in client.volumes.list(filters=owner.filters())]
     images = client.images.list(filters=owner.filters())
-    _each(volumes, lambda volume: volume.remove(force=True))
-    for name in [*wheels, *(name for image in images for name in image.tags or [str(image.id)])]:
-        with suppress(APIError):
-            client.images.remove(name)
-    return len(volumes) + len(images)
+    names = [*wheels, *(name for image in images for name in image.tags or [str(image.id)])]
+    gone = [_gone(client.api.remove_volume, name) for name in volumes]
+    return sum(gone + [_gone(client.api.remove_image, name) for name in names])
 
 
 def remove_container(container: Container) -> None:
@@ -55,6 +55,14 @@ def remove_container(container: Container) -> None:
             if container.labels.get(ROLE) == "host" and container.status == "running":
                 container.exec_run(["sh", "-c", STOP_INNER])
         container.remove(force=True, v=True)
+
+
+def _gone(remove: Callable[[str], object], name: str) -> bool:
+    try:
+        remove(name)
+    except APIError:  # in use, or gone already with another name of it
+        return False
+    return True
 
 
 def _labels(volume: Any) -> dict[str, str]:

@@ -30,7 +30,7 @@ def rise(shop: Workshop, plan: Plan, folder: Path) -> State:
     image, wan_image = shop.images.tag(plan.image), shop.images.tag("wan")
     owner = shop.owner(plan.name)
     sites = [_site(shop, plan, number, region) for number, region in enumerate((*plan.regions, CONTROL), 1)]
-    seeded, variables = plan.seed is not None, build_variables(shop)
+    seeded, variables = plan.seed is not None, build_variables(shop, plan.name)
     state = State(plan.name, plan.image, image, seeded, plan.links, tuple(sites[:-1]), sites[-1], variables)
     state.save(folder)
     router = start_router(shop.client, wan_image, sites, owner, wan_folder)

@@ -23,8 +23,12 @@ from tests.testbed.workshop import Workshop
 PYTHON_OF = {"bookworm": (3, 11), "trixie": (3, 13)}
 
 
-def build_variables(shop: Workshop) -> dict[str, str]:
-    """Variables for every host. Made on first use: base image, wheelhouse, and a volume for the registry's layers."""
+def build_variables(shop: Workshop, bed: str) -> dict[str, str]:
+    """Variables for every host of `bed`. Made on first use: base image, wheelhouse, a volume for the registry's layers.
+
+    The registry's container is labelled as the bed's: a playbook that is interrupted may leave it.
+    """
+    labels = [f"{name}={value}" for name, value in shop.owner(bed).labels("registry").items()]
     volume = f"{shop.owner('shared').prefix}-registry"
     shop.client.volumes.create(volume, labels=shop.owner().labels("registry"))
     wheels = _wheelhouse(shop) if PYTHON_OF.get(shop.images.suite) == sys.version_info[:2] else None
@@ -32,6 +36,7 @@ def build_variables(shop: Workshop) -> dict[str, str]:
     return {
         "trainer_image_base": shop.images.tag("base"),
         "trainer_image_registry_volume": volume,
+        "trainer_image_registry_labels": json.dumps(labels),
         **({"trainer_image_wheelhouse": str(wheels)} if wheels else {}),
         **({"trainer_image_torch_index": index} if index and not wheels else {}),
     }

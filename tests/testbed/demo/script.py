@@ -54,7 +54,7 @@ def demo() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with screen.phase("images of hosts, router and trainer base"):
-            build_variables(shop)
+            build_variables(shop, name)
             for stage in ("wan", "ready"):
                 shop.images.tag(stage)
         plan = Plan(name)
