@@ -72,7 +72,8 @@ class Hosts:
         """Start a process per host, with `changes` to the run as in another launch."""
         port = _free_port()
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["trainer.run", "trainer.sync.ddp", "trainer.sync.rendezvous", __name__])
+        preload = ("trainer.run", "trainer.sync.ddp", "trainer.sync.rendezvous", "torch._dynamo", "trainer.data.pack")
+        context.set_forkserver_preload([*preload, __name__])
         for rank, host in enumerate(self.hosts):
             if changes:
                 self.write(host, **changes)

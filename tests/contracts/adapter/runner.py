@@ -59,7 +59,7 @@ def _all_at_once(calls: list[Callable[[], None]]) -> None:
 
 def _in_processes(given: Mapping[str, Any], leg: Leg, folder: Path, variant: Variant) -> list[Seen | BaseException]:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])  # torch is imported once, not once a process
+    context.set_forkserver_preload([__name__, "torch._dynamo"])  # imported once (an optimizer's step needs both)
     results: list[Seen | BaseException] = []
     meeting_place = folder / f"store-{len(list(folder.glob('store-*')))}"
     ends = []
