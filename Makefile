@@ -50,6 +50,6 @@ lint: .venv/ready  ## ruff, mypy, import-linter, ansible-lint, yamllint, shellch
 	@$(VENV)/ruff format --check .
 	@$(VENV)/mypy
 	@$(VENV)/lint-imports --no-logo
-	@$(VENV)/yamllint .
+	@$(VENV)/yamllint --strict .
 	@cd ansible && ../$(VENV)/ansible-lint --offline -q
 	@if command -v shellcheck >/dev/null; then git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck; else echo "shellcheck is not installed: skipped"; fi

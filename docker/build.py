@@ -16,10 +16,9 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
+import docker
 from docker.errors import DockerException, ImageNotFound
 from recipe import Recipe, build_files, context, wheels, wheels_image
-
-import docker
 
 
 def main() -> None:

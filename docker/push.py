@@ -16,9 +16,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any, NoReturn
 
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
-
 import docker
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
 PORT = "5000/tcp"
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
