@@ -1,4 +1,4 @@
-"""The receipt of a host that was handed back, and what a teardown has still to do. It reads and writes it, and nothing else.
+"""The receipt of a host that was handed back, and what a teardown has still to do: reads and writes it, nothing else.
 
 A teardown is a row of steps, each noted with its time when it is done: stopped, flushed, pulled, verified, wiped,
 released. One that was interrupted goes on where it was; nothing is wiped before what it holds was pulled and verified.
