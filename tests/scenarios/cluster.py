@@ -18,7 +18,8 @@ from trainer.records.verdict import check
 
 T = TypeVar("T")
 RUN_FILE = Path(__file__).parent / "run.digits.yml"
-SAME_STEP_S = 120.0
+SAME_STEP_S = 180.0
+STATUS_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,10 @@ class Cluster:
         check(self.histories(), EverySampleOnce(), OneHistory(), StepsWithoutGap()).raise_unless_kept()
 
     def statuses(self) -> dict[str, Status]:
-        """Of every host; raises while one shows nothing."""
+        """Of every host; waits a little for one that is just starting or too busy to answer."""
+        return wait_for(self._statuses, "a status from every host", within_s=STATUS_S)
+
+    def _statuses(self) -> dict[str, Status]:
         found = statuses(self.bed)
         silent = [host for host, status in found.items() if status is None]
         if silent:
