@@ -15,18 +15,18 @@ from torch import Tensor, nn
 from bench.models import MadeUp, Subject, model_of
 from bench.turns import Gate
 from trainer.config import Run
-from trainer.course import EpochCourse
+from trainer.data.course import EpochCourse
 from trainer.data.order import Order
 from trainer.drain import Drain
 from trainer.evaluate import OnHeldOut
-from trainer.inforce import InForce
-from trainer.live import AsTheyAre
 from trainer.metrics.lines import MetricLines
 from trainer.metrics.memory import ResidentMemory
 from trainer.metrics.window import WindowMeter
 from trainer.records.history import History
 from trainer.records.status import Status, StatusFile
 from trainer.run import Setup, conduct
+from trainer.settings.inforce import InForce
+from trainer.settings.live import AsTheyAre
 from trainer.sync.place import Place
 from trainer.sync.solo import SoloExchange
 from trainer.watch import Sinks, Watch

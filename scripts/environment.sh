@@ -50,6 +50,6 @@ if ! .venv/bin/python -c "import importlib.metadata as m, sys; sys.exit(m.versio
   fi
 fi
 say "installing the rest at the versions of constraints.txt"
-pip install --quiet --constraint constraints.txt --editable '.[train,examples,plot,testbed,dev]'
+pip install --quiet --constraint constraints.txt --editable '.[train,examples,plot,dev]'
 touch .venv/ready
 say "ready: .venv/bin/gradferry"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from trainer.compute.replica import Gradients, Replica, samples_of
 from trainer.models.scored import Batch, Scored
-from trainer.replica import Gradients, Replica, samples_of
 
 
 @dataclass(frozen=True)

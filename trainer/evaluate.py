@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from trainer.checkpoint.state import TrainState
-from trainer.replica import Replica
+from trainer.compute.replica import Replica
 from trainer.sync.exchange import Exchange
 
 

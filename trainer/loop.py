@@ -13,18 +13,18 @@ from trainer.accumulate import Contribution, accumulate
 from trainer.batching import Window
 from trainer.checkpoint.keeper import Keeper
 from trainer.checkpoint.state import TrainState
-from trainer.course import Course
+from trainer.compute.randomness import begin_window
+from trainer.compute.replica import Replica
+from trainer.data.course import Course
+from trainer.data.feed import Feed
 from trainer.data.loader import Fetched
 from trainer.errors import TrainingError
 from trainer.evaluate import Evaluator
-from trainer.feed import Feed
-from trainer.inforce import InForce
-from trainer.live import Desired
 from trainer.models.scored import Batch
-from trainer.randomness import begin_window
+from trainer.optim.schedules import Position
 from trainer.records.events import read_digest
-from trainer.replica import Replica
-from trainer.schedules import Position
+from trainer.settings.inforce import InForce
+from trainer.settings.live import Desired
 from trainer.sync.exchange import Exchange, Header, Total
 from trainer.update import Outcome, coefficient, judge, scale_
 from trainer.watch import Span, Watch

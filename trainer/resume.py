@@ -13,7 +13,7 @@ from trainer.checkpoint.state import TrainState, fingerprint, model_tensors, res
 from trainer.checkpoint.store import CheckpointStore, Stored, load_snapshot, load_values
 from trainer.checkpoint.transfer import Choice, choose, hand_out
 from trainer.config import Run, fields, is_live
-from trainer.course import Progress
+from trainer.data.course import Progress
 from trainer.errors import ComeBack
 from trainer.records import events
 from trainer.sync.exchange import Exchange

@@ -13,39 +13,39 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from trainer.amp import autocast, resolve, scaler_of
-from trainer.average import Average
 from trainer.batching import accum_steps, batch_text, check_relation
 from trainer.checkpoint.keeper import Keeper
 from trainer.checkpoint.state import TrainState
 from trainer.checkpoint.store import CheckpointStore
+from trainer.compute.amp import autocast, resolve, scaler_of
+from trainer.compute.randomness import RandomStream
+from trainer.compute.replica import Replica, statistics_of
+from trainer.compute.scaler import LossScaler
 from trainer.config import Run, load_run
-from trainer.course import Course, EpochCourse
+from trainer.data.course import Course, EpochCourse
 from trainer.data.dataset import open_dataset
+from trainer.data.feed import Feed
 from trainer.data.order import Order
 from trainer.data.pack import ensure_packed
 from trainer.drain import Drain
 from trainer.errors import EXIT_COME_BACK, ComeBack, ConfigError, GradferryError
 from trainer.evaluate import Evaluator, OnHeldOut
-from trainer.feed import Feed
-from trainer.inforce import InForce
 from trainer.launch import strategy_of
-from trainer.live import Acks, AsTheyAre, Desired, WatchedFile
 from trainer.loop import Ending, Rate, Work
 from trainer.loop import train as train_loop
 from trainer.metrics.lines import MetricLines
 from trainer.metrics.memory import memory_meter
 from trainer.metrics.prometheus import Endpoint
 from trainer.metrics.window import WindowMeter
-from trainer.optim import Updater
+from trainer.optim.average import Average
+from trainer.optim.updater import Updater
 from trainer.parts import InPrecision, Samples, build_model, devices_of, dtype_of
-from trainer.randomness import RandomStream
 from trainer.records import events
 from trainer.records.history import History, history_path
 from trainer.records.status import Status, StatusFile
-from trainer.replica import Replica, statistics_of
 from trainer.resume import agree, already_finished, start_or_resume
-from trainer.scaler import LossScaler
+from trainer.settings.inforce import InForce
+from trainer.settings.live import Acks, AsTheyAre, Desired, WatchedFile
 from trainer.sync.exchange import Exchange
 from trainer.sync.flat import FlatLayout
 from trainer.sync.place import Place

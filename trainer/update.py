@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from trainer.accumulate import norm_of
-from trainer.replica import Gradients
+from trainer.compute.replica import Gradients
 from trainer.sync.exchange import Total
 
 

@@ -16,7 +16,6 @@ from trainer.checkpoint.state import TrainState
 from trainer.config import live_changes
 from trainer.drain import Drain
 from trainer.evaluate import Evaluation
-from trainer.inforce import InForce
 from trainer.metrics.lines import MetricLines
 from trainer.metrics.noise import NoiseScale
 from trainer.metrics.prometheus import Endpoint
@@ -24,6 +23,7 @@ from trainer.metrics.window import Measured, WindowMeter
 from trainer.records import events
 from trainer.records.history import History
 from trainer.records.status import Status, StatusFile
+from trainer.settings.inforce import InForce
 from trainer.sync.exchange import Total
 from trainer.sync.watchdog import Watchdog
 from trainer.update import Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.receipt import newest_checkpoint as newest
+from trainer.deploy.receipt import newest_checkpoint as newest
 
 JOURNAL_LINES = 6
 SYSTEMD_LINES = ("Start", "Stopp", "gradferry-trainer.service:", "Error: No such container")  # nothing about the cause

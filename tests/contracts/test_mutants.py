@@ -21,11 +21,11 @@ import trainer.loop
 import trainer.resume
 from tests.contracts.adapter.case import disagreements
 from trainer.accumulate import Contribution, Tally
-from trainer.course import EpochCourse
+from trainer.compute.scaler import LossScaler
+from trainer.data.course import EpochCourse
 from trainer.models.scored import Scored
-from trainer.optim import Updater
-from trainer.scaler import LossScaler
-from trainer.schedules import Position
+from trainer.optim.schedules import Position
+from trainer.optim.updater import Updater
 from trainer.sync.exchange import Header
 from trainer.sync.flat import FlatLayout
 from trainer.update import Outcome

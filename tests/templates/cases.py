@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from trainer.config import Run
-from trainer.container import Engine
-from trainer.hostfiles import Service, host_files
+from trainer.deploy.container import Engine
+from trainer.deploy.hostfiles import Service, host_files
 from trainer.launch import Host, launches
 
 TEMPLATES = Path(__file__).parents[2] / "templates"

@@ -8,7 +8,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from tests.templates.cases import CASES, GOLDEN, TEMPLATES, rendered_case
-from trainer.hostfiles import rendered
+from trainer.deploy.hostfiles import rendered
 
 
 @pytest.mark.parametrize("name", CASES)

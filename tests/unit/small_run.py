@@ -13,11 +13,10 @@ from torch.nn import functional
 
 from trainer.checkpoint.state import TrainState
 from trainer.config import Run
-from trainer.course import EpochCourse
+from trainer.data.course import EpochCourse
 from trainer.data.order import Order
 from trainer.drain import Drain
 from trainer.evaluate import Evaluation, Evaluator
-from trainer.live import AsTheyAre, Desired
 from trainer.loop import Ending
 from trainer.metrics.memory import ResidentMemory
 from trainer.metrics.window import WindowMeter
@@ -25,6 +24,7 @@ from trainer.models.scored import Scored
 from trainer.records.history import History, history_path
 from trainer.records.status import Status
 from trainer.run import Setup, conduct
+from trainer.settings.live import AsTheyAre, Desired
 from trainer.sync.place import Place
 from trainer.sync.solo import SoloExchange
 from trainer.watch import Sinks, Watch

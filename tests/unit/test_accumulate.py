@@ -8,9 +8,9 @@ from torch import nn
 from torch.nn import functional
 
 from trainer.accumulate import accumulate
+from trainer.compute.recompute import recompute
+from trainer.compute.replica import Replica
 from trainer.models.scored import Scored
-from trainer.recompute import recompute
-from trainer.replica import Replica
 
 CPU = torch.device("cpu")
 

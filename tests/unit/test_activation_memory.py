@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from trainer.accumulate import accumulate
+from trainer.compute.replica import Replica
 from trainer.models import build
-from trainer.replica import Replica
 
 
 class Held:

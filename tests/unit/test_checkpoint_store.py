@@ -14,12 +14,12 @@ from trainer.checkpoint.manifest import FILES
 from trainer.checkpoint.state import TrainState, restore, take_snapshot
 from trainer.checkpoint.store import CheckpointStore, Stored, load_snapshot
 from trainer.checkpoint.transfer import choose, hand_out
+from trainer.compute.scaler import LossScaler
 from trainer.config import Optimizer, Run
-from trainer.course import Progress
+from trainer.data.course import Progress
 from trainer.errors import CheckpointError, ComeBack
-from trainer.inforce import InForce
-from trainer.optim import Updater
-from trainer.scaler import LossScaler
+from trainer.optim.updater import Updater
+from trainer.settings.inforce import InForce
 from trainer.sync.flat import FlatLayout
 from trainer.sync.inprocess import Meeting
 from trainer.sync.solo import SoloExchange

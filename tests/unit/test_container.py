@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.config import Limits
-from trainer.container import Engine, docker_arguments
+from trainer.deploy.container import Engine, docker_arguments
 from trainer.errors import HostError
 from trainer.launch import Host
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from trainer.config import Run, load_run, revision
-from trainer.course import Progress
-from trainer.inforce import InForce
-from trainer.live import Acks, WatchedFile
+from trainer.data.course import Progress
+from trainer.settings.inforce import InForce
+from trainer.settings.live import Acks, WatchedFile
 
 
 class Place:

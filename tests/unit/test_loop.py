@@ -14,11 +14,11 @@ from tests.unit.small_run import DropoutNet, Losses, equal, go, told
 from trainer.config import Run
 from trainer.drain import Drain
 from trainer.errors import CheckpointError, TrainingError
-from trainer.inforce import InForce
-from trainer.live import AsTheyAre
 from trainer.records.checkers import EverySampleOnce
 from trainer.records.history import read_histories
 from trainer.records.verdict import Kept
+from trainer.settings.inforce import InForce
+from trainer.settings.live import AsTheyAre
 
 
 class StopAfter(AsTheyAre):
@@ -80,7 +80,7 @@ def test_a_run_killed_at_random_moments_is_equal_to_the_bit(tmp_path: Path) -> N
 
 
 def test_the_average_of_the_weights_is_what_is_evaluated_and_the_weights_stay(tmp_path: Path) -> None:
-    from trainer.average import Average
+    from trainer.optim.average import Average
 
     model = DropoutNet()
     average = Average(model, 0.5)

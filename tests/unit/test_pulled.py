@@ -6,8 +6,8 @@ import json
 import pytest
 
 from trainer.config import Run
+from trainer.deploy.pulled import Pulled, check_resumable, read_pulled, verify_files, write_pulled
 from trainer.errors import CheckpointError, ConfigError
-from trainer.pulled import Pulled, check_resumable, read_pulled, verify_files, write_pulled
 
 RUN = Run(name="digits").model_dump(mode="json")
 STEP = "checkpoints/step-00000120"

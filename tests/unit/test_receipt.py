@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from trainer.errors import HostError
-from trainer.receipt import (
+from trainer.deploy.receipt import (
     STEPS,
     Receipt,
     cluster_of,
@@ -15,6 +14,7 @@ from trainer.receipt import (
     receipt_for,
     write_receipt,
 )
+from trainer.errors import HostError
 
 EMPTY = {"unit": {"load": "not-found"}, "run": None, "checkpoints": [], "histories": [], "data": {}}
 FULL = EMPTY | {"unit": {"load": "loaded"}, "run": {"run": {"name": "digits"}}, "histories": ["ap-1-0.jsonl"]}

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from trainer.config import Run
-from trainer.hostfiles import ENVIRONMENT, OVERRIDES, SETTINGS, UNIT
+from trainer.deploy.hostfiles import ENVIRONMENT, OVERRIDES, SETTINGS, UNIT
+from trainer.deploy.rollout import Seen, Wanted, explained, rollout
 from trainer.launch import Host, run_json
-from trainer.rollout import Seen, Wanted, explained, rollout
 
 HOSTS = [Host("ap-1", "ap", "10.88.0.1"), Host("eu-1", "eu", "10.88.0.2"), Host("na-1", "na", "10.88.0.3")]
 NAMES = [host.name for host in HOSTS]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from trainer.scaler import LossScaler
+from trainer.compute.scaler import LossScaler
 
 
 @pytest.mark.parametrize("overflows", ["", "1", "0110", "00100100000", "1111", "000001"])

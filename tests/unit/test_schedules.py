@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.config import Run
-from trainer.course import Progress
-from trainer.inforce import InForce
-from trainer.schedules import Level, Position, Shape
+from trainer.data.course import Progress
+from trainer.optim.schedules import Level, Position, Shape
+from trainer.settings.inforce import InForce
 
 
 def test_warm_up_reaches_the_full_rate_at_its_last_step_and_linear_ends_at_nothing():

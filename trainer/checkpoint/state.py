@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.average import Average
-from trainer.course import Progress
+from trainer.compute.randomness import RandomStream
+from trainer.compute.scaler import LossScaler
+from trainer.data.course import Progress
 from trainer.errors import CheckpointError
-from trainer.inforce import InForce
-from trainer.optim import Updater
-from trainer.randomness import RandomStream
-from trainer.scaler import LossScaler
+from trainer.optim.average import Average
+from trainer.optim.updater import Updater
+from trainer.settings.inforce import InForce
 
 FORMAT = 1
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from torch import Tensor
 
 from trainer.accumulate import Contribution
-from trainer.replica import Gradients
+from trainer.compute.replica import Gradients
 
 
 @dataclass(frozen=True)

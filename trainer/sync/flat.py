@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer.accumulate import Contribution
-from trainer.replica import Gradients
+from trainer.compute.replica import Gradients
 
 
 class FlatLayout:

@@ -14,7 +14,7 @@ UNIT_EVERY_S = 2.0
 EXIT_USER = 2
 RUNTIME_FAILS = (125, 126, 127)  # docker run could not start the container at all
 RESTARTS_MAX = 3
-FINISHED = "finished"  # reason of the history's `ended` event when a run is complete; also in trainer/rollout.py
+FINISHED = "finished"  # reason of the history's `ended` event when a run is complete; also in trainer/deploy/rollout.py
 
 
 class NotReached(Exception):

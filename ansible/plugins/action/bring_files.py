@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from trainer.pulled import sha256_of
+from trainer.deploy.pulled import sha256_of
 
 
 class ActionModule(ActionBase):

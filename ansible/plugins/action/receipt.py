@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from trainer.deploy.receipt import STEPS, read_receipt, write_receipt
 from trainer.errors import GradferryError
-from trainer.receipt import STEPS, read_receipt, write_receipt
 
 
 class ActionModule(ActionBase):

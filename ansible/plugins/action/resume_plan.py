@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from trainer.deploy.pulled import Pulled, read_pulled
 from trainer.errors import GradferryError
-from trainer.pulled import Pulled, read_pulled
 
 
 class ActionModule(ActionBase):

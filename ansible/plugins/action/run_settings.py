@@ -16,9 +16,9 @@ from ansible.utils.vars import load_extra_vars
 
 from ansible.plugins.action import ActionBase
 from trainer.config import Run, load_run
+from trainer.deploy.pulled import check_resumable, read_pulled, verify_files
 from trainer.errors import DataError, GradferryError
 from trainer.launch import host_run, overrides_of
-from trainer.pulled import check_resumable, read_pulled, verify_files
 
 UNKNOWN = "0" * 64  # digest of data that --check does not pack
 

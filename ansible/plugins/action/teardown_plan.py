@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from trainer.deploy.receipt import Receipt, cluster_of, read_receipt, receipt_for, write_receipt
 from trainer.errors import ConfigError, GradferryError
-from trainer.receipt import Receipt, cluster_of, read_receipt, receipt_for, write_receipt
 
 UTC = "%Y-%m-%dT%H:%M:%SZ"
 

@@ -1,4 +1,4 @@
-"""Render every host's files and decide what changes: trainer.hostfiles and trainer.rollout with Ansible's variables.
+"""Render every host's files and decide what changes: trainer.deploy with Ansible's variables.
 
 Runs once for all hosts, on the control node only. Facts of the hosts are those of the module trainer_facts.
 """
@@ -13,15 +13,15 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from trainer.config import Run
-from trainer.container import Engine
+from trainer.deploy.container import Engine
+from trainer.deploy.hostfiles import OVERRIDES, SETTINGS, Service, host_files
+from trainer.deploy.rollout import Seen, Wanted, explained, rollout
 from trainer.errors import ConfigError, GradferryError, HostError
-from trainer.hostfiles import OVERRIDES, SETTINGS, Service, host_files
 from trainer.launch import Host, launches
-from trainer.rollout import Seen, Wanted, explained, rollout
 
 
 class ActionModule(ActionBase):
-    """Returns `rollout` (see trainer.rollout.Rollout), `files` and `previous`: host -> path -> text."""
+    """Returns `rollout` (see trainer.deploy.rollout.Rollout), `files` and `previous`: host -> path -> text."""
 
     TRANSFERS_FILES = False
     _requires_connection = False

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from trainer.deploy.pulled import INDEX, Pulled, read_pulled, verify_files, write_pulled
 from trainer.errors import GradferryError
-from trainer.pulled import INDEX, Pulled, read_pulled, verify_files, write_pulled
 
 
 class ActionModule(ActionBase):

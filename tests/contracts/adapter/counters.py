@@ -15,15 +15,15 @@ from tests.contracts.adapter.replica import NoMemory
 from trainer.batching import step_plan
 from trainer.checkpoint.state import TrainState
 from trainer.config import Run
-from trainer.course import EpochCourse
+from trainer.data.course import EpochCourse
 from trainer.data.order import Order
 from trainer.drain import Drain
 from trainer.evaluate import Evaluation
-from trainer.live import AsTheyAre
 from trainer.metrics.window import WindowMeter
 from trainer.records.history import History, read_histories
 from trainer.records.status import Status
 from trainer.run import Setup, conduct
+from trainer.settings.live import AsTheyAre
 from trainer.sync.place import Place
 from trainer.sync.solo import SoloExchange
 from trainer.watch import Sinks, Watch

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trainer.batching import Window
 from trainer.config import Accumulation
-from trainer.course import Progress
+from trainer.data.course import Progress
 from trainer.models.scored import IGNORED
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from tests.contracts.adapter.data import Entry, StreamCourse
 from tests.contracts.adapter.settings import run_of, with_steps
 from trainer.config import Run
-from trainer.course import Course, EpochCourse, Progress
+from trainer.data.course import Course, EpochCourse, Progress
 from trainer.data.order import Order
 from trainer.drain import Drain
-from trainer.inforce import InForce
+from trainer.settings.inforce import InForce
 
 
 @dataclass(frozen=True)

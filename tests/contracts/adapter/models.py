@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from trainer.compute.recompute import recompute
 from trainer.models.scored import IGNORED, Scored
-from trainer.recompute import recompute
 
 
 class Unsupported(Exception):

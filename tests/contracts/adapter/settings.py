@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.contracts.adapter.models import Unsupported
+from trainer.compute.scaler import LossScaler
 from trainer.config import Run
-from trainer.inforce import InForce
-from trainer.scaler import LossScaler
-from trainer.schedules import Position
+from trainer.optim.schedules import Position
+from trainer.settings.inforce import InForce
 
 FOREVER = 1 << 40
 COMPUTE = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16"}

@@ -17,7 +17,7 @@ from typing import Protocol
 from trainer.batching import check_relation
 from trainer.config import Run, restart_changes, revision
 from trainer.errors import ConfigError, GradferryError
-from trainer.inforce import InForce
+from trainer.settings.inforce import InForce
 
 
 class Acks:

@@ -13,8 +13,8 @@ from typing import Any
 
 from trainer.batching import global_batch, lr_scale
 from trainer.config import Run, revision
-from trainer.course import Progress
-from trainer.schedules import Level, Position, Shape
+from trainer.data.course import Progress
+from trainer.optim.schedules import Level, Position, Shape
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from itertools import islice
 
 from trainer.batching import Window
 from trainer.config import Accumulation
-from trainer.course import Course, Progress
+from trainer.data.course import Course, Progress
 from trainer.data.loader import Fetched, Loader, Readable
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.utils.checkpoint import checkpoint
 
-from trainer.randomness import RandomStream
+from trainer.compute.randomness import RandomStream
 
 
 def recompute(function: Callable[..., Any], *args: Any, streams: Sequence[RandomStream] = ()) -> Any:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from trainer.scaler import LossScaler
+from trainer.compute.scaler import LossScaler
 
 Amp = Literal["off", "bf16", "fp16"]
 Autocast = Callable[[], AbstractContextManager[object]]

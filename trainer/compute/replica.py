@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from trainer.amp import Autocast
+from trainer.compute.amp import Autocast
 from trainer.models.scored import Batch, Scored
 
 Gradients = tuple[Tensor | None, ...]

@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from trainer.config import Run
-from trainer.container import Engine, docker_arguments
+from trainer.deploy.container import Engine, docker_arguments
 from trainer.launch import CONFIG_FOLDER, Host, Launch, run_json
 
 UNIT = "/etc/systemd/system/gradferry-trainer.service"

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from trainer.compute.replica import Gradients
 from trainer.config import Optimizer
-from trainer.replica import Gradients
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:

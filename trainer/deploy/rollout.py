@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from trainer.config import Run, changes, is_live, revision
-from trainer.hostfiles import ENVIRONMENT, UNIT
+from trainer.deploy.hostfiles import ENVIRONMENT, UNIT
 
 Way = Literal["nothing", "live", "start", "restart"]
 FINISHED = "finished"  # reason of the history's `ended` event when a run is complete

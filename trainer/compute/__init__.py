@@ -1,0 +1,1 @@
+"""One replica's forward and backward passes: precision, random numbers, recomputation."""

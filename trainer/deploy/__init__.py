@@ -1,0 +1,1 @@
+"""What the control node decides and writes for hosts. No torch."""

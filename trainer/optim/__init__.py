@@ -1,0 +1,1 @@
+"""The optimizer step: rate, update, averaged weights."""

@@ -1,0 +1,1 @@
+"""Settings in force, and how new ones reach a run that trains."""
