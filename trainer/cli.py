@@ -13,10 +13,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from trainer.arguments import parse
-from trainer.errors import EXIT_USER, DataError, GradferryError
+from trainer.errors import EXIT_USER, ComeBack, DataError, GradferryError
 
 if TYPE_CHECKING:
     from trainer.status.rows import Row
@@ -74,9 +74,19 @@ def train(arguments: argparse.Namespace) -> int:
     from trainer.run import train as train_run
 
     state = arguments.state or RUNS / run.name
-    return train_run(
-        run, state=state, host=arguments.host, source=arguments.run, overrides=arguments.override, say=_say
-    )
+    try:
+        return train_run(
+            run, state=state, host=arguments.host, source=arguments.run, overrides=arguments.override, say=_say
+        )
+    except ComeBack as error:
+        print(f"gradferry: {error}", file=sys.stderr, flush=True)
+        _leave_at_once(error.exit_code)
+
+
+def _leave_at_once(code: int) -> NoReturn:
+    """Without the interpreter's own end, which takes the broken process group apart and waits for what hangs in it."""
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def pack(arguments: argparse.Namespace) -> int:
