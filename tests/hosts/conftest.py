@@ -8,7 +8,7 @@ from tests.testbed.playbook import Outcome
 PROVISION = "playbooks/provision.yml"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(shop, plan_named, tmp_path_factory) -> Bed:
     """Ready hosts (packages are in their image), provisioned once. A test leaves them as it found them."""
     with bed(shop, plan_named("roles")) as made:
