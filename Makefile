@@ -37,7 +37,7 @@ test: lint test-fast test-hosts  ## everything
 
 .PHONY: test-fast
 test-fast: .venv/ready  ## what needs no Docker: units, templates, contracts
-	@$(PYTEST) -q -m "not docker and not slow"
+	@$(PYTEST) -q -n 2 --dist loadfile -m "not docker and not slow"
 
 .PHONY: test-hosts
 test-hosts: .venv/ready  ## roles and whole clusters on local containers
