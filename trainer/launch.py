@@ -7,6 +7,7 @@ rendezvous would find out by itself is too often the address of a Docker bridge.
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -74,7 +75,7 @@ def replicas_of(run: Run, hosts: Sequence[Host]) -> int:
 def launches(run: Run, hosts: Sequence[Host], *, mesh_interface: str = MESH_INTERFACE) -> dict[str, Launch]:
     """Host name -> what it starts. Ranks follow the inventory. Raises ConfigError if run and hosts do not fit."""
     if not hosts:
-        raise ConfigError("inventory: no hosts", "List at least one host under [gradferry_hosts]")
+        raise ConfigError("inventory: no hosts", "List at least one host under [hosts]")
     replicas = replicas_of(run, hosts)
     strategy = strategy_of(run, replicas)
     check_relation(run.accumulation, replicas)
@@ -116,11 +117,17 @@ def host_run(run: Run, data_digest: str) -> Run:
 
 
 def overrides_of(extra: Mapping[str, Any]) -> dict[str, object]:
-    """The fields of a run among Ansible's extra variables: short names of `SHORT`, or dotted ones."""
-    known = set(Run.model_fields)
-    short = {SHORT[name]: value for name, value in extra.items() if name in SHORT}
-    dotted = {name: value for name, value in extra.items() if name.split(".")[0] in known and "." in name}
-    return {name: _typed(value) for name, value in (short | dotted).items()}
+    """The fields of a run among Ansible's extra variables: short names of `SHORT`, or dotted ones.
+
+    Other names are variables of the playbooks, but one that is nearly a short name is a slip: ConfigError.
+    """
+    overrides: dict[str, object] = {}
+    for name, value in extra.items():
+        if name in SHORT or "." in name:  # no variable of a playbook has a dot: config says what is wrong with it
+            overrides[SHORT.get(name, name)] = _typed(value)
+        elif near := difflib.get_close_matches(name, SHORT, n=1, cutoff=0.8):
+            raise ConfigError(f"command line  {name} is not a setting", f"Did you mean `{near[0]}`?")
+    return overrides
 
 
 def as_dict(launch: Launch) -> dict[str, Any]:

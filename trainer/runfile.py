@@ -39,8 +39,12 @@ class Document:
     def place(self, path: str) -> str:
         """`run.yml:12`, or `command line` for an override; the nearest parent where the path itself is not written."""
         parts = path.split(".")
-        for end in range(len(parts), 0, -1):
-            line = self.lines.get(".".join(parts[:end]))
+        upwards = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+        below = [
+            name for name in self.lines if name.startswith(f"{path}.")
+        ]  # only `a.b` was given, `a` is what is wrong
+        for name in (*upwards, *below):
+            line = self.lines.get(name)
             if line is not None:
                 return line if isinstance(line, str) else f"{self.source}:{line}"
         return self.source

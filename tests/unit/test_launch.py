@@ -55,3 +55,12 @@ def test_the_run_json_of_a_host_is_read_back_as_the_same_run(tmp_path):
 def test_short_and_dotted_extra_variables_become_overrides():
     extra = {"accum_steps": "8", "optimizer.lr": 0.05, "ansible_user": "root", "confirm": "digits"}
     assert overrides_of(extra) == {"accumulation.accum_steps": 8, "optimizer.lr": 0.05}
+
+
+def test_a_misspelt_extra_variable_is_not_ignored(tmp_path):
+    with pytest.raises(ConfigError, match="accum_stesp is not a setting\n  Did you mean `accum_steps`"):
+        overrides_of({"accum_stesp": "8"})
+    path = tmp_path / "run.yml"
+    path.write_text("")
+    with pytest.raises(ConfigError, match="command line  optimiser is not a known field\n  Did you mean `optimizer`"):
+        load_run(path, overrides_of({"optimiser.lr": "0.1"}))
