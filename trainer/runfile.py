@@ -42,7 +42,7 @@ class Document:
         upwards = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
         below = [
             name for name in self.lines if name.startswith(f"{path}.")
-        ]  # only `a.b` was given, `a` is what is wrong
+        ]  # of a section that is not there
         for name in (*upwards, *below):
             line = self.lines.get(name)
             if line is not None:
