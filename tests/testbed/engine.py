@@ -16,6 +16,8 @@ from tests.testbed.errors import BedError
 from tests.testbed.wait import wait_for
 
 Say = Callable[[str], None]
+# Left behind by an engine that was killed. If its number belongs to some other process by now, a new one does not start.
+PID_FILES = {Path("/var/run/docker.pid"): "dockerd", Path("/var/run/docker/containerd/containerd.pid"): "containerd"}
 
 
 def running() -> DockerClient | None:
@@ -72,8 +74,18 @@ def _start(log_folder: Path, say: Say) -> None:
         say("starting the Docker engine (systemctl start docker)")
         subprocess.run(["systemctl", "start", "docker"], check=True)
         return
+    for pid_file, program in PID_FILES.items():
+        if not _runs(pid_file, program):
+            pid_file.unlink(missing_ok=True)
     log_folder.mkdir(parents=True, exist_ok=True)
     log = log_folder / "dockerd.log"
     say(f"starting the Docker engine (dockerd, log in {log})")
     with log.open("ab") as file:
         subprocess.Popen(["dockerd"], stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
+
+
+def _runs(pid_file: Path, program: str) -> bool:
+    try:
+        return Path(f"/proc/{int(pid_file.read_text())}/comm").read_text().strip() == program
+    except (OSError, ValueError):
+        return False
