@@ -16,7 +16,7 @@ from tests.testbed.errors import BedError
 from tests.testbed.wait import wait_for
 
 Say = Callable[[str], None]
-# Left behind by an engine that was killed. If its number belongs to some other process by now, a new one does not start.
+# Left behind by an engine that was killed; if the number is some other process's by now, a new engine does not start.
 PID_FILES = {Path("/var/run/docker.pid"): "dockerd", Path("/var/run/docker/containerd/containerd.pid"): "containerd"}
 
 
