@@ -44,6 +44,14 @@ test-hosts: .venv/ready  ## roles and whole clusters on local containers
 	@$(BED) engine
 	@$(PYTEST) -v -m "docker and not slow" --timeout 1200
 
+.venv/bench: .venv/ready
+	@$(VENV)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	@touch $@
+
+.PHONY: bench-accumulation
+bench-accumulation: .venv/bench  ## our loop beside a bare one, Accelerate and Fabric -> artifacts/bench/accumulation.json
+	@$(VENV)/python -m bench.accumulation
+
 .PHONY: lint
 lint: .venv/ready  ## ruff, mypy, import-linter, ansible-lint, yamllint, shellcheck
 	@$(VENV)/ruff check .
