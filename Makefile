@@ -28,9 +28,9 @@ down: .venv/ready  ## take the hosts of `make up` away
 	@$(BED) down
 
 .PHONY: clean
-clean:  ## remove every container, network, volume, image and cache that this clone made
-	@test ! -x $(VENV)/python || $(BED) clean
-	@rm -rf .cache artifacts runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean: .venv/ready  ## remove every container, network, volume, image and cache that this clone made; your runs stay
+	@$(BED) clean
+	@rm -rf .cache artifacts/demo artifacts/bench .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .PHONY: test
 test: lint test-fast test-hosts  ## everything

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Make .venv/ in this clone: Python >= 3.11, everything at the versions of constraints.txt. Safe to repeat.
 #
-#   PYTHON       interpreter to use (default: the newest of python3.13 … python3.11, python3)
+#   PYTHON       interpreter to use (default: python3, else python3.13, python3.12, python3.11)
 #   TORCH_INDEX  package index to take torch from, for example PyTorch's own index of CPU builds
 set -eu
 cd "$(dirname "$0")/.."
@@ -9,10 +9,14 @@ cd "$(dirname "$0")/.."
 say() { printf 'environment: %s\n' "$*"; }
 fail() { printf 'environment: %s\n' "$*" >&2; exit 2; }
 
+fits() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; }
+
 python=${PYTHON:-}
-if [ -z "$python" ]; then
+if [ -n "$python" ]; then
+  fits "$python" || fail "PYTHON=$python is not a Python 3.11, 3.12 or 3.13"
+else
   for candidate in python3 python3.13 python3.12 python3.11; do
-    if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+    if fits "$candidate"; then
       python=$candidate
       break
     fi
@@ -21,8 +25,9 @@ fi
 [ -n "$python" ] || fail "no Python 3.11, 3.12 or 3.13 found. Install one, or name it: make PYTHON=/path/to/python3.12"
 
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     fail "$python has no venv module. As root: apt-get install python3-venv"
+  fi
   say "$python has no venv module; installing python3-venv from the distribution"
   apt-get update -q
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q python3-venv
