@@ -33,11 +33,15 @@ clean: .venv/ready  ## remove every container, network, volume, image and cache 
 	@rm -rf .cache artifacts/demo artifacts/bench .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .PHONY: test
-test: lint test-fast test-hosts  ## everything
+test: lint test-fast test-hosts  ## everything but test-slow
 
 .PHONY: test-fast
 test-fast: .venv/ready  ## what needs no Docker: units, templates, contracts
 	@$(PYTEST) -q -n 2 --dist loadfile -m "not docker and not slow"
+
+.PHONY: test-slow
+test-slow: .venv/ready  ## long explorations of the fleet's core; not part of `make test`
+	@$(PYTEST) -v -m "slow"
 
 .PHONY: test-hosts
 test-hosts: .venv/ready  ## roles and whole clusters on local containers

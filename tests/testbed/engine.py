@@ -72,7 +72,8 @@ def _start(log_folder: Path, say: Say) -> None:
     """By systemd where it runs; else as a process of its own that outlives us."""
     if Path("/run/systemd/system").is_dir():
         say("starting the Docker engine (systemctl start docker)")
-        subprocess.run(["systemctl", "start", "docker"], check=True)
+        if subprocess.run(["systemctl", "start", "docker"], stderr=subprocess.DEVNULL).returncode:
+            raise BedError("systemctl start docker failed", "See why: journalctl -u docker -n 20")
         return
     for pid_file, program in PID_FILES.items():
         if not _runs(pid_file, program):
