@@ -40,9 +40,7 @@ class Document:
         """`run.yml:12`, or `command line` for an override; the nearest parent where the path itself is not written."""
         parts = path.split(".")
         upwards = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
-        below = [
-            name for name in self.lines if name.startswith(f"{path}.")
-        ]  # of a section that is not there
+        below = [name for name in self.lines if name.startswith(f"{path}.")]  # of a section that is not there
         for name in (*upwards, *below):
             line = self.lines.get(name)
             if line is not None:
