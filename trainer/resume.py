@@ -14,7 +14,7 @@ from trainer.checkpoint.store import CheckpointStore, Stored, load_snapshot, loa
 from trainer.checkpoint.transfer import Choice, choose, hand_out
 from trainer.config import Run, fields, is_live
 from trainer.data.course import Progress
-from trainer.errors import ComeBack
+from trainer.errors import CheckpointError, ComeBack
 from trainer.records import events
 from trainer.sync.exchange import Exchange
 
@@ -66,9 +66,14 @@ def start_or_resume(
     note: Callable[[str], None],
     beat: Callable[[], None],
 ) -> None:
-    """Bring `state` (new, with the agreed run in force) to the newest step that any rank has, if any has one."""
-    choice = choose(_newest(store, note), exchange)
+    """Bring `state` (new, with the agreed run in force) to the newest step that any rank has, if any has one.
+
+    Raises CheckpointError where there are checkpoints, but not a whole one.
+    """
+    newest, damage = _newest(store, note)
+    choice = choose(newest, exchange)
     if choice is None:
+        _refuse_damage(damage, exchange)
         return
     stored, source = hand_out(choice, store, exchange, writes=writes, beat=beat)
     desired = state.inforce.run
@@ -119,12 +124,22 @@ def already_finished(store: CheckpointStore, run: Run) -> int | None:
     return progress.step if ended and not longer else None
 
 
-def _newest(store: CheckpointStore, note: Callable[[str], None]) -> Stored | None:
+def _newest(store: CheckpointStore, note: Callable[[str], None]) -> tuple[Stored | None, str]:
+    """The newest whole checkpoint here; where there is none, what became of those that are there."""
+    damage = ""
     for found in store.verified():
         if isinstance(found, Stored):
-            return found
+            return found, ""
         note(f"left out: {found}")
-    return None
+        damage = damage or f"none of the checkpoints in {store.folder} is whole: {found.what}"
+    return None, damage
+
+
+def _refuse_damage(mine: str, exchange: Exchange) -> None:
+    """Where no rank has a whole checkpoint but one has damaged ones, all stop: a new run would be written over them."""
+    damages = [text.decode() for text in exchange.gather(mine.encode())]
+    if damage := mine or next(filter(None, damages), ""):
+        raise CheckpointError(damage, "Restore one, or start anew with an empty state folder")
 
 
 def _ancestor(choice: Choice, values: dict[str, Any]) -> dict[str, Any]:

@@ -93,6 +93,19 @@ def test_only_the_newest_stay_and_the_best(store):
     assert store.steps() == [6, 5, 3]
 
 
+def test_damaged_ones_do_not_count_among_those_that_stay(store):
+    one = state()
+    for step in (1, 2, 3, 8, 9):
+        one.progress = Progress(step=step)
+        store.write(take_snapshot(one, world=1))
+    (store.path(9) / "model.safetensors").unlink()
+    altered = store.path(8) / "model.safetensors"
+    altered.write_bytes(bytes(altered.stat().st_size))
+    assert store.newest().step == 3
+    store.keep(2)
+    assert store.steps() == [9, 8, 3, 2]
+
+
 def test_what_a_crash_left_half_written_is_swept_and_never_read(store):
     (store.folder / ".step-00000099.123").mkdir()
     assert store.newest() is None

@@ -169,6 +169,16 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
         go(tmp_path, model=other, epochs=2)
 
 
+def test_a_run_whose_checkpoints_are_all_damaged_does_not_begin_again_over_them(tmp_path: Path) -> None:
+    go(tmp_path, epochs=1, checkpoint={"every_steps": 2})
+    folders = sorted((tmp_path / "checkpoints").iterdir())
+    for folder in folders:
+        (folder / "model.safetensors").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="none of the checkpoints in .* is whole: .*cut short"):
+        go(tmp_path, epochs=2)
+    assert sorted((tmp_path / "checkpoints").iterdir()) == folders
+
+
 def test_a_checkpoint_that_cannot_be_written_does_not_stop_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

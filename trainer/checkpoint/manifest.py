@@ -56,6 +56,11 @@ class Manifest:
         except (OSError, UnicodeDecodeError) as error:
             raise CheckpointError(f"{folder}/{MANIFEST}: cannot be read: {error}") from None
 
+    def complete(self, folder: Path) -> bool:
+        """Whether all files are there in their length; `verify` reads them too."""
+        paths = [(folder / name, size) for name, (size, _) in self.files.items()]
+        return all(path.is_file() and path.stat().st_size == size for path, size in paths)
+
     def verify(self, folder: Path) -> None:
         """Raises CheckpointError naming the first file that is missing, cut short or altered."""
         for name, (size, digest) in self.files.items():

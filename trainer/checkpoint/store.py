@@ -41,6 +41,7 @@ class CheckpointStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._damaged: set[int] = set()  # steps that `verified` found so
 
     def sweep(self) -> None:
         """Make the folder, and remove what a crash left half written."""
@@ -95,16 +96,30 @@ class CheckpointStore:
                 manifest.verify(self.path(step))
                 yield Stored(step, self.path(step), manifest)
             except CheckpointError as error:
+                self._damaged.add(step)
                 yield error
 
     def newest(self) -> Stored | None:
         return next((found for found in self.verified() if isinstance(found, Stored)), None)
 
     def keep(self, newest: int, also: frozenset[int] = frozenset()) -> None:
-        """Remove all but the `newest` ones and those in `also`."""
-        for step in self.steps()[newest:]:
-            if step not in also:
+        """Remove all but the `newest` whole ones and those in `also`. A damaged one does not count; it goes when as
+        many whole ones are newer."""
+        newer = 0
+        for step in self.steps():
+            if newer >= newest and step not in also:
                 self.remove(step)
+            else:
+                newer += self._counts(step)
+
+    def _counts(self, step: int) -> bool:
+        """Whether it may be whole, without reading all of it."""
+        if step in self._damaged:
+            return False
+        try:
+            return Manifest.read(self.path(step)).complete(self.path(step))
+        except CheckpointError:
+            return False
 
     def drop_after(self, step: int) -> None:
         """Remove what is newer than `step`: the run goes on from there, so those belong to no history any more."""
@@ -123,6 +138,7 @@ class CheckpointStore:
         if self.path(step).exists():
             self.remove(step)
         temporary.rename(self.path(step))
+        self._damaged.discard(step)
         _sync(self.folder)
 
 
