@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.checkpoint.state import TrainState, fingerprint, model_tensors, restore
+from trainer.checkpoint.state import Snapshot, TrainState, fingerprint, model_tensors, restore
 from trainer.checkpoint.store import CheckpointStore, Stored, load_snapshot, load_values
 from trainer.checkpoint.transfer import Choice, choose, hand_out
 from trainer.config import Run, fields, is_live
@@ -78,6 +78,7 @@ def start_or_resume(
     stored, source = hand_out(choice, store, exchange, writes=writes, beat=beat)
     desired = state.inforce.run
     snapshot = load_snapshot(stored)
+    check_same_run(desired, state.data, snapshot)
     restore(state, snapshot, exchange.rank)
     if writes:
         store.drop_after(choice.step)
@@ -94,6 +95,22 @@ def start_or_resume(
             position=state.progress.position,
         )
     )
+
+
+def check_same_run(run: Run, data: str, snapshot: Snapshot) -> None:
+    """Refuse a checkpoint of another run: its position means nothing in another order or in other data."""
+    before, data_before = snapshot.values["in_force"]["run"], snapshot.values.get("data") or data
+    pairs = {
+        "name": (before["name"], run.name),
+        "seed": (before["seed"], run.seed),
+        "data": (data_before, data or data_before),
+    }
+    for field, (was, now) in pairs.items():
+        if was != now:
+            raise CheckpointError(
+                f"checkpoint of step {snapshot.step} is of another run: {field} was {was}, is now {now}",
+                f"Set {field} back to {was}, or use another state folder",
+            )
 
 
 def keep_live_settings(desired: Run, in_force: Run) -> Run:
@@ -119,6 +136,8 @@ def already_finished(store: CheckpointStore, run: Run) -> int | None:
         progress, before = Progress(**values["progress"]), Run.model_validate(values["in_force"]["run"])
         ended = bool(values["ended"])
     except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if (run.name, run.seed, run.model) != (before.name, before.seed, before.model):
         return None
     longer = run.epochs > before.epochs or (run.max_steps or 1 << 62) > (before.max_steps or 1 << 62)
     return progress.step if ended and not longer else None

@@ -62,6 +62,7 @@ class Setup:
     """What is trained, where it is kept, and how it is told.
 
     scaler: None for what `amp` asks for. sample_weight: about what one sample weighs (tokens of a row).
+    data: what must be the same for a resume, wherever the samples lie.
     """
 
     run: Run
@@ -78,6 +79,7 @@ class Setup:
     streams: Mapping[str, RandomStream] = field(default_factory=dict)
     rate: Rate = InForce.rate
     sample_weight: float = 1.0
+    data: str = ""
 
 
 def train(
@@ -183,6 +185,7 @@ def build_state(setup: Setup) -> tuple[Replica, TrainState]:
         inforce=InForce.at_start(run, setup.place.world, setup.course.samples),
         average=Average(model, run.ema_decay) if run.ema_decay is not None else None,
         streams=setup.streams,
+        data=setup.data,
     )
     return replica, state
 
@@ -206,6 +209,7 @@ def _setup(run: Run, place: Place, host: str, folder: Path, source: Path | None,
         desired=_desired(folder, source, overrides, place),
         devices=devices_of(run, place),
         sample_weight=sample_weight,
+        data=f"{dataset.index.kind}, {len(dataset)} samples",
     )
 
 

@@ -76,6 +76,7 @@ def go(
     evaluator: Evaluator | None = None,
     desired: Desired | None = None,
     drain: Drain | None = None,
+    data_is: str = "",
     **run: Any,
 ) -> tuple[Ending, TrainState]:
     """Train (or go on) in `folder`; `run` are its settings."""
@@ -90,6 +91,7 @@ def go(
         course=EpochCourse(Order(3, SAMPLES), values["epochs"]),
         evaluator=evaluator or Losses(),
         desired=desired or AsTheyAre(),
+        data=data_is,
     )
     with History(history_path(folder, "here", 0), "here", 0) as history:
         meter = WindowMeter(ResidentMemory())

@@ -115,6 +115,23 @@ def test_a_run_that_ended_early_is_over(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path / "checkpoints")
     assert already_finished(store, Run.model_validate({"epochs": 1})) == 5
     assert already_finished(store, Run.model_validate({"epochs": 2})) is None
+    for other in ({"name": "other"}, {"seed": 18}, {"model": {"args": {"hidden": 8}}}):
+        assert already_finished(store, Run.model_validate({"epochs": 1, **other})) is None
+
+
+@pytest.mark.parametrize("field, was, now", [("name", "gradferry", "other"), ("seed", 17, 18)])
+def test_a_checkpoint_of_another_run_is_refused_with_the_field(tmp_path: Path, field: str, was: Any, now: Any) -> None:
+    go(tmp_path, epochs=1)
+    with pytest.raises(CheckpointError, match=f"{field} was {was}, is now {now}"):
+        go(tmp_path, epochs=2, **{field: now})
+
+
+def test_a_checkpoint_of_other_data_is_refused_and_one_that_does_not_say_is_not(tmp_path: Path) -> None:
+    go(tmp_path, epochs=1)
+    go(tmp_path, epochs=2, data_is="digits, 50 samples")
+    go(tmp_path, epochs=3, data_is="digits, 50 samples")
+    with pytest.raises(CheckpointError, match="data was digits, 50 samples, is now digits, 51 samples"):
+        go(tmp_path, epochs=4, data_is="digits, 51 samples")
 
 
 def test_windows_that_are_not_finite_are_counted_and_end_the_run_in_the_end(tmp_path: Path) -> None:

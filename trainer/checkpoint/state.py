@@ -42,6 +42,7 @@ class TrainState:
 
     streams: process-wide generators by name (randomness.py). lineage: where the run was resumed, oldest first.
     incarnation: one random name that all ranks of this start share. ended: why the run is over, empty while it is not.
+    data: what is trained on, wherever it lies; empty where nobody says.
     """
 
     model: nn.Module
@@ -55,6 +56,7 @@ class TrainState:
     lineage: tuple[dict[str, Any], ...] = ()
     incarnation: str = ""
     ended: str = ""
+    data: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ def take_snapshot(state: TrainState, world: int, streams: list[dict[str, Any]] |
         "lineage": list(state.lineage),
         "incarnation": state.incarnation,
         "ended": state.ended,
+        "data": state.data,
         "world": world,
         "revision": state.inforce.revision,
         "model": fingerprint(state.model),
