@@ -151,5 +151,6 @@ def test_the_state_of_a_host_is_read_from_its_facts():
         "overrides": {},
     }
     assert Seen.of(facts).finished
+    assert Seen.of(facts | {"last_event": {"event": "ended", "reason": "stopped early", "code": 0}}).finished
     assert not Seen.of(facts | {"last_event": {"event": "ended", "reason": "drained", "code": 0}}).finished
     assert not Seen.of(facts | {"unit": {"active": "active", "image": IMAGE}}).finished

@@ -133,13 +133,14 @@ def test_a_host_trains_when_every_rank_has_made_a_step_since_its_start(host, mon
     assert (waiting.steps("r1") is not None) == ready
 
 
-def test_a_run_that_ended_as_finished_counts_as_trained(host, monkeypatch):
+@pytest.mark.parametrize("reason", ["finished", "stopped early"])
+def test_a_run_that_ended_as_finished_counts_as_trained(host, monkeypatch, reason):
     monkeypatch.setattr(waiting, "started_s", lambda: 50.0)
     show(host, rank(state="ended"))
     history = host / "history" / "ap-1-0.jsonl"
     history.write_text(json.dumps({"event": "ended", "reason": "drained", "code": 0}) + "\n")
     assert waiting.steps("r1") is None
-    history.write_text(json.dumps({"event": "ended", "reason": "finished", "code": 0}) + "\n")
+    history.write_text(json.dumps({"event": "ended", "reason": reason, "code": 0}) + "\n")
     assert waiting.steps("r1")["step"] == 3
 
 

@@ -19,7 +19,7 @@ from trainer.config import Run, changes, is_live, revision
 from trainer.deploy.hostfiles import ENVIRONMENT, UNIT
 
 Way = Literal["nothing", "live", "start", "restart"]
-FINISHED = "finished"  # reason of the history's `ended` event when a run is complete
+FINISHED = ("finished", "stopped early")  # reasons of the history's `ended` event when a run is complete
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Seen:
     def of(cls, facts: Mapping[str, Any]) -> Seen:
         unit, event = facts["unit"], facts["last_event"]
         running = unit["active"] in ("active", "activating", "reloading")
-        ended = event.get("event") == "ended" and event.get("reason") == FINISHED
+        ended = event.get("event") == "ended" and event.get("reason") in FINISHED
         return cls(
             running=running,
             finished=not running and ended,

@@ -14,7 +14,7 @@ UNIT_EVERY_S = 2.0
 EXIT_USER = 2
 RUNTIME_FAILS = (125, 126, 127)  # docker run could not start the container at all
 RESTARTS_MAX = 3
-FINISHED = "finished"  # reason of the history's `ended` event when a run is complete; also in trainer/deploy/rollout.py
+FINISHED = ("finished", "stopped early")  # reasons of `ended` when a run is complete; also in trainer/deploy/rollout.py
 
 
 class NotReached(Exception):
@@ -88,4 +88,4 @@ def _steps(rank: dict[str, Any], since_s: float, revision: str) -> bool:
 
 def finished(rank: dict[str, Any]) -> bool:
     event = state.last_event(str(rank.get("host", "")))
-    return event.get("event") == "ended" and event.get("reason") == FINISHED
+    return event.get("event") == "ended" and event.get("reason") in FINISHED
