@@ -128,7 +128,7 @@ class Metrics(Settings):
 class Limits(Settings):
     cpus: float | None = Field(None, gt=0, le=4096, description="CPU quota of the container; null: none")
     memory_gb: float | None = Field(None, gt=0, le=65536, description="memory limit of the container; null: none")
-    threads: Count = Field(1, description="threads of one process on the CPU")
+    threads: int = Field(1, ge=1, le=4096, description="threads of one process on the CPU")
 
 
 class Run(Settings):

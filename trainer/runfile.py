@@ -99,7 +99,7 @@ def parse_override(text: str) -> tuple[str, object]:
         raise ConfigError(f"command line  `{text}` is not FIELD=VALUE", "For example accumulation.accum_steps=8")
     try:
         return field.strip(), yaml.load(value, Loader=_Loader)  # a SafeLoader
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"command line  `{text}`: the value is not valid YAML") from None
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from trainer.config import Run, changes, fields, is_live, live_changes, load_run, restart_changes, revision
 from trainer.errors import ConfigError
+from trainer.runfile import parse_override
 
 
 @pytest.fixture
@@ -49,6 +50,7 @@ def test_an_empty_file_is_a_run_with_the_defaults(run_file):
         ("optimizer: {lr: .nan}\n", "run.yml:1  optimizer.lr = nan: input should be a finite number"),
         ("optimizer: {betas: [0.9, 1.5]}\n", "betas = [0.9, 1.5]: each must be in [0, 1)"),
         ("name: My Run\n", "run.yml:1  name = 'My Run'"),
+        ("limits: {threads: 4097}\n", "limits.threads = 4097: input should be less than or equal to 4096"),
         ("precision: float64\namp: fp16\n", "amp = fp16 cannot be combined with precision = float64"),
         ("schedule: {warmup: 10, total: 5}\n", "warmup = 10 must be less than total = 5"),
         (b"name: \xff\xfe\n", "byte 6 is not UTF-8 text"),
@@ -111,3 +113,9 @@ def test_a_given_global_batch_survives_json():
     run = Run.model_validate({"accumulation": {"global_batch": 250}})
     assert run.accumulation.accum_steps is None
     assert Run.model_validate_json(run.model_dump_json()) == run
+
+
+@pytest.mark.parametrize("value", ["2026-99-99", "[" * 5000])
+def test_an_override_that_yaml_cannot_read_is_a_mistake_of_the_command_line(value):
+    with pytest.raises(ConfigError, match="the value is not valid YAML"):
+        parse_override(f"seed={value}")
