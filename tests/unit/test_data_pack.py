@@ -146,6 +146,14 @@ def test_an_index_cannot_point_out_of_its_folder(packed: Path) -> None:
         open_dataset(packed)
 
 
+def test_an_index_without_one_of_the_splits_is_damaged(packed: Path) -> None:
+    index = json.loads((packed / "index.json").read_text())
+    del index["splits"]["train"]
+    (packed / "index.json").write_text(json.dumps(index))
+    with pytest.raises(DataError, match=r"damaged \(splits eval, expected train and eval\)"):
+        open_dataset(packed)
+
+
 def test_data_that_was_never_packed_says_how_to(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder") as told:
         open_dataset(tmp_path / "nowhere")
@@ -179,6 +187,14 @@ def test_an_array_that_does_not_fit_is_named(tmp_path: Path, name: str, content:
     with pytest.raises(DataError, match=message):
         pack(str(folder), tmp_path / "out", Options())
     assert not (tmp_path / "out").exists()
+
+
+def test_an_archive_that_is_named_as_an_array_is_told(tmp_path: Path) -> None:
+    folder = arrays(tmp_path / "in")
+    with (folder / "z.npy").open("wb") as file:
+        np.savez(file, z=np.arange(20))
+    with pytest.raises(DataError, match=r"z\.npy: not a plain \.npy array: an archive"):
+        pack(str(folder), tmp_path / "out", Options())
 
 
 def test_an_unknown_source_names_the_nearest(tmp_path: Path) -> None:

@@ -83,7 +83,10 @@ def read_index(folder: Path) -> Index:
             raise DataError(
                 f"{path}: schema version {version}, this gradferry reads {SCHEMA}", f"{_PACK_AGAIN} {folder}"
             )
-        return Index.model_validate(values)
+        index = Index.model_validate(values)
+        if set(index.splits) != {"train", "eval"}:
+            raise ValueError(f"splits {', '.join(index.splits) or 'none'}, expected train and eval")
+        return index
     except (ValueError, AttributeError, ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: damaged ({reason})", f"{_PACK_AGAIN} {folder}") from None

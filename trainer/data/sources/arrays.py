@@ -40,6 +40,8 @@ def _columns(folder: Path) -> dict[str, Column]:
 def _load(path: Path) -> Column:
     try:
         array: Column = np.load(path, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("an archive (.npz)")
     except (OSError, ValueError, EOFError) as error:
         raise DataError(
             f"{path}: not a plain .npy array: {str(error).splitlines()[0]}", "Save numbers, not objects"
