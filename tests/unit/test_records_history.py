@@ -81,6 +81,14 @@ def test_a_line_damaged_in_the_middle_is_told(tmp_path: Path) -> None:
     assert read_histories(tmp_path).damaged == (f"{path}:2",)
 
 
+def test_a_line_of_endless_brackets_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    write(path, STARTED, step(1), step(2))
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([lines[0], b"[" * 200_000, *lines[2:]]))
+    assert read_histories(tmp_path).damaged == (f"{path}:2",)
+
+
 def test_two_copies_of_a_history_count_once(tmp_path: Path) -> None:
     write(tmp_path / "early" / "a-0.jsonl", STARTED, step(1))
     write(tmp_path / "late" / "a-0.jsonl", STARTED, step(1), step(2))

@@ -183,6 +183,11 @@ def test_a_run_is_drawn_without_a_display(tmp_path: Path) -> None:
     assert (tmp_path / "pictures" / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_title_is_drawn_as_it_was_written(tmp_path: Path) -> None:
+    plot(RUN, tmp_path / "run.png", r"1 $\frac and 2$")
+    assert (tmp_path / "run.png").exists()
+
+
 def test_a_history_without_steps_is_not_drawn(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no step to draw"):
         plot(told(STARTED), tmp_path / "run.png")

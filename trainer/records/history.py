@@ -128,7 +128,7 @@ def _parse(path: Path) -> Histories:
             event = decode(values["event"], values)
             if event is not None:
                 entries.append(Entry(float(values["t"]), str(values["host"]), int(values["rank"]), event))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             unreadable.append((number, len(entries)))
     torn: list[str] = []
     damaged: list[str] = []

@@ -55,7 +55,7 @@ def _figure(curves: Curves, title: str) -> Any:
             mark.text, place, xycoords=above.get_xaxis_transform(), xytext=(4, 0), textcoords="offset points",
             color=_COLOURS[mark.kind], fontsize=8, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
-    figure.suptitle(title or f"{len(curves.t_s)} optimizer steps", fontsize=11)
+    figure.suptitle(title or f"{len(curves.t_s)} optimizer steps", fontsize=11, parse_math=False)
     return figure
 
 
