@@ -82,11 +82,14 @@ def test_prometheus_reads_the_latest_figures_and_nothing_of_others() -> None:
     endpoint.update({"step": 3, "loss": 0.25, "unknown": 1.0, "accuracy": None})
     endpoint.update({"step": 4})
     text = scraped(endpoint)
+    endpoint.update(dict.fromkeys(MEANING, 1))
+    everything = scraped(endpoint).splitlines()
     endpoint.close()
     assert 'gradferry_step{host="sin",rank="2"} 4.0' in text
     assert 'gradferry_loss{host="sin",rank="2"} 0.25' in text
     assert "unknown" not in text and "python_" not in text
-    assert all(f"gradferry_{name} " in text for name in MEANING)
+    told = {line.partition("{")[0] for line in everything if not line.startswith("#")}
+    assert told == {f"gradferry_{name}" for name in MEANING}
 
 
 def test_the_endpoint_listens_on_its_address_alone() -> None:
