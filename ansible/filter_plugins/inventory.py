@@ -44,6 +44,14 @@ def _address(text: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
+def _is_of_a_host(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address | None, network: ipaddress.IPv4Network
+) -> bool:
+    """Without listing the network, which may have millions."""
+    ends = (network.network_address, network.broadcast_address)
+    return address is not None and address in network and address not in ends
+
+
 def _is_port(value: Any) -> bool:
     return not isinstance(value, bool) and str(value).isdigit() and 1 <= int(value) <= 65535
 
@@ -76,7 +84,7 @@ def _alone(host: str, about: Variables, network: ipaddress.IPv4Network) -> Itera
 
 def _mesh(about: Variables, network: ipaddress.IPv4Network) -> Iterator[str]:
     own = about.get("mesh_address")
-    if own is not None and _address(own) not in set(network.hosts()):
+    if own is not None and not _is_of_a_host(_address(own), network):
         yield f"mesh_address = {own!r}: must be an address inside mesh_subnet {network}, without a mask."
     endpoint = about.get("mesh_endpoint")
     if endpoint is not None and endpoint != "none":

@@ -45,6 +45,8 @@ BAD = [
     ({"AP1": {"ansible_host": "10.3.0.1", "region": "ap"}}, "AP1: the name must be a-z, 0-9"),
     ({"ap_1": {"mesh_address": "10.99.0.1"}}, "ap-1: mesh_address = '10.99.0.1': must be an address inside"),
     ({"ap_1": {"mesh_address": "10.88.0.0"}}, "ap-1: mesh_address = '10.88.0.0'"),
+    ({"ap_1": {"mesh_address": "10.88.0.255"}}, "ap-1: mesh_address = '10.88.0.255'"),
+    ({"ap_1": {"mesh_address": "fd00::1"}}, "ap-1: mesh_address = 'fd00::1'"),
     ({"ap_1": {"mesh_address": "10.88.0.7/24"}}, "ap-1: mesh_address = '10.88.0.7/24'"),
     (
         {"ap_1": {"mesh_address": "10.88.0.7"}, "eu_1": {"mesh_address": "10.88.0.7"}},
@@ -82,6 +84,14 @@ def test_each_mistake_is_one_sentence_that_names_the_host(changes, sentence):
 @pytest.mark.parametrize("subnet", ["10.88.0.0/31", "10.88.0.0/24x", "fd00::/64", "10.88.0.1/24"])
 def test_a_subnet_that_cannot_hold_the_hosts_is_refused(subnet):
     assert judged(subnet=subnet)[0].startswith(f"mesh_subnet = {subnet!r}: must be an IPv4 network with room for 2")
+
+
+def test_a_large_subnet_is_not_listed(monkeypatch):
+    def listed(self):
+        raise AssertionError("lists every address")
+
+    monkeypatch.setattr("ipaddress.IPv4Network.hosts", listed)
+    assert judged(subnet="10.0.0.0/8", ap_1={"mesh_address": "10.200.0.7"}) == []
 
 
 def test_a_port_of_the_mesh_that_is_none_is_refused():
