@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,7 +100,19 @@ def train(
     0: finished, or this process itself was asked to stop. 75: come back (errors.ComeBack). Raises GradferryError.
     """
     place = Place.from_environment(os.environ if environment is None else environment)
-    host, folder = host or socket.gethostname(), Path(state)
+    with _alone(Path(state), place):
+        return _train(run, place, Path(state), host or socket.gethostname(), source, overrides, say)
+
+
+def _train(
+    run: Run,
+    place: Place,
+    folder: Path,
+    host: str,
+    source: str | Path | None,
+    overrides: Sequence[str],
+    say: Callable[[str], None],
+) -> int:
     store = _open_store(folder, place)
     if (step := already_finished(store, run)) is not None:
         say(f"run {run.name} is finished: {step} optimizer steps, checkpoint in {store.path(step)}")
@@ -270,13 +284,41 @@ def _started(state: TrainState, epoch_samples: int) -> events.Started:
     )
 
 
+@contextmanager
+def _alone(folder: Path, place: Place) -> Iterator[None]:
+    """Hold `folder` for this host's processes; the kernel lets it go with the process, however that ends."""
+    if place.local_rank != 0:
+        yield
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise _not_writable(folder, error) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"state folder {folder}: another gradferry train uses it",
+                "Wait for it or stop it, or give another --state",
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+
+
+def _not_writable(folder: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"state folder {folder}: {error.strerror}", "Give a folder that you may write to")
+
+
 def _open_store(folder: Path, place: Place) -> CheckpointStore:
     store = CheckpointStore(folder / "checkpoints")
     try:
         if place.local_rank == 0:
             store.sweep()
     except OSError as error:
-        raise ConfigError(f"state folder {folder}: {error.strerror}", "Give a folder that you may write to") from None
+        raise _not_writable(folder, error) from None
     return store
 
 

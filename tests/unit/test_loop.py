@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import random
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ import torch
 from tests.unit.small_run import DropoutNet, Losses, equal, go, told
 from trainer.config import Run
 from trainer.drain import Drain
-from trainer.errors import CheckpointError, TrainingError
+from trainer.errors import CheckpointError, ConfigError, DataError, TrainingError
 from trainer.records.checkers import EverySampleOnce
 from trainer.records.history import read_histories
 from trainer.records.verdict import Kept
@@ -105,6 +106,19 @@ def test_evaluations_without_a_new_best_end_the_run_and_the_best_checkpoint_stay
     assert (state.progress.step, state.best.step, state.best.loss) == (8, 4, 0.5)
     kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert kept == ["step-00000004", "step-00000008"]
+
+
+def test_a_state_folder_that_another_process_uses_is_refused_and_free_again_afterwards(tmp_path: Path) -> None:
+    from trainer.run import train
+
+    run = Run.model_validate({"data": {"path": str(tmp_path / "none")}})
+    with (tmp_path / ".lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="another gradferry train uses it"):
+            train(run, state=tmp_path, environment={})
+    for _ in range(2):
+        with pytest.raises(DataError):
+            train(run, state=tmp_path, environment={})
 
 
 def test_a_run_that_ended_early_is_over(tmp_path: Path) -> None:
