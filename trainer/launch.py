@@ -22,8 +22,10 @@ MESH_INTERFACE = "gf0"
 CONFIG_FOLDER = "/etc/gradferry"
 STATE_FOLDER = "/var/lib/gradferry"
 
-# What may be written short behind Ansible's `-e`; everything else by its dotted name.
+# What may be written without a dot behind Ansible's `-e`; everything else by its dotted name.
 SHORT = {name: f"accumulation.{name}" for name in ("accum_steps", "micro_batch", "global_batch")}
+TOP = ("seed", "strategy", "epochs", "max_steps", "clip_grad_norm", "amp", "precision", "ema_decay")
+_SECTIONS = [name for name, value in Run().model_dump().items() if isinstance(value, dict)]
 
 
 @dataclass(frozen=True)
@@ -117,14 +119,22 @@ def host_run(run: Run, data_digest: str) -> Run:
 
 
 def overrides_of(extra: Mapping[str, Any]) -> dict[str, object]:
-    """The fields of a run among Ansible's extra variables: short names of `SHORT`, or dotted ones.
+    """The fields of a run among Ansible's extra variables: short names of `SHORT`, those of `TOP`, or dotted ones.
 
-    Other names are variables of the playbooks, but one that is nearly a short name is a slip: ConfigError.
+    Other names are variables of the playbooks. One that is nearly a short name, or a whole section, is a slip:
+    ConfigError.
     """
     overrides: dict[str, object] = {}
     for name, value in extra.items():
-        if name in SHORT or "." in name:  # no variable of a playbook has a dot: config says what is wrong with it
+        if (
+            name in SHORT or name in TOP or "." in name
+        ):  # no variable of a playbook has a dot: config says what is wrong with it
             overrides[SHORT.get(name, name)] = _typed(value)
+        elif isinstance(value, Mapping) and name in _SECTIONS:
+            what = f"command line  {name} is a section of the run, given as a whole"
+            raise ConfigError(
+                what, f"Give its fields by their dotted names, such as {name}.{next(iter(value), 'FIELD')}"
+            )
         elif near := difflib.get_close_matches(name, SHORT, n=1, cutoff=0.8):
             raise ConfigError(f"command line  {name} is not a setting", f"Did you mean `{near[0]}`?")
     return overrides

@@ -57,6 +57,16 @@ def test_short_and_dotted_extra_variables_become_overrides():
     assert overrides_of(extra) == {"accumulation.accum_steps": 8, "optimizer.lr": 0.05}
 
 
+def test_fields_that_stand_in_no_section_are_taken_by_their_name():
+    extra = {"epochs": "3", "seed": 5, "strategy": "ddp", "clip_grad_norm": "null", "name": "x", "devices": "2"}
+    assert overrides_of(extra) == {"epochs": 3, "seed": 5, "strategy": "ddp", "clip_grad_norm": None}
+
+
+def test_a_section_given_as_a_whole_is_not_ignored():
+    with pytest.raises(ConfigError, match="accumulation is a section .*\n.*such as accumulation.accum_steps"):
+        overrides_of({"accumulation": {"accum_steps": 8}})
+
+
 def test_a_misspelt_extra_variable_is_not_ignored(tmp_path):
     with pytest.raises(ConfigError, match="accum_stesp is not a setting\n  Did you mean `accum_steps`"):
         overrides_of({"accum_stesp": "8"})
