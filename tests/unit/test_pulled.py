@@ -73,6 +73,27 @@ def test_the_folder_of_another_model_is_refused(folder):
         check_resumable(read_pulled(folder), folder, other)
 
 
+def test_the_folder_of_another_seed_is_refused(folder):
+    with pytest.raises(ConfigError, match=r"its seed is 17, run\.yml has 18"):
+        check_resumable(read_pulled(folder), folder, RUN | {"seed": 18})
+
+
+@pytest.mark.parametrize("name", ["run.json", f"{STEP}/manifest.json"])
+def test_a_folder_that_is_not_whole_is_named(folder, name):
+    (folder / name).unlink()
+    old = read_pulled(folder)
+    pulled = Pulled(old.cluster, old.checkpoint, {path: digest for path, digest in old.files.items() if path != name})
+    with pytest.raises(ConfigError, match=r"(run|manifest)\.json cannot be read \(No such file"):
+        verify_files(folder, pulled)
+        check_resumable(pulled, folder, RUN)
+
+
+def test_an_index_without_files_is_damaged(folder):
+    (folder / "pulled.json").write_text('{"cluster": "digits", "checkpoint": null, "files": null}')
+    with pytest.raises(ConfigError, match=r"pulled\.json is damaged"):
+        read_pulled(folder)
+
+
 def test_any_other_folder_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"no pulled\.json in it"):
         read_pulled(tmp_path)

@@ -38,7 +38,10 @@ class Pulled:
 def read_pulled(folder: Path) -> Pulled:
     """Raises ConfigError where `folder` is not such a folder."""
     try:
-        return Pulled(**json.loads((folder / INDEX).read_text(encoding="utf-8")))
+        pulled = Pulled(**json.loads((folder / INDEX).read_text(encoding="utf-8")))
+        if not isinstance(pulled.files, dict) or not isinstance(pulled.checkpoint, dict | None):
+            raise ValueError("no list of files in it")
+        return pulled
     except FileNotFoundError:
         raise ConfigError(
             f"resume = {folder}: no {INDEX} in it", "Give the folder that teardown.yml said, under artifacts/"
@@ -64,7 +67,7 @@ def verify_files(folder: Path, pulled: Pulled) -> None:
         return
     held = pulled.checkpoint_files()
     inside = folder / "checkpoints" / pulled.checkpoint["name"]
-    listed = json.loads((inside / "manifest.json").read_text(encoding="utf-8"))["files"]
+    listed = _part(folder, inside / "manifest.json", "files")
     for name, entry in listed.items():
         if held.get(name) != entry["sha256"]:
             raise CheckpointError(f"{inside / name}: not the file that the checkpoint's manifest lists")
@@ -81,7 +84,12 @@ def check_resumable(pulled: Pulled, folder: Path, run: Mapping[str, Any]) -> Non
         raise ConfigError(
             f"resume = {folder}: holds no checkpoint", "Leave resume away: the run starts from the beginning"
         )
-    old = json.loads((folder / "run.json").read_text(encoding="utf-8"))["run"]
+    old = _part(folder, folder / "run.json", "run")
+    if old.get("seed") != run["seed"]:
+        raise ConfigError(
+            f"resume = {folder}: its seed is {old.get('seed')}, run.yml has {run['seed']}",
+            f"Set seed: {old.get('seed')}: another one deals the samples out in another order",
+        )
     if old["model"] != run["model"]:
         raise ConfigError(
             f"resume = {folder}: its model is {_model(old)}, run.yml has {_model(run)}",
@@ -95,6 +103,18 @@ def sha256_of(path: Path) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
+
+
+def _part(folder: Path, path: Path, name: str) -> dict[str, Any]:
+    """One object of a file of the folder. Raises ConfigError where the folder is not complete."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))[name]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"resume = {folder}: {path.name} cannot be read ({reason})", "Give a whole folder") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"resume = {folder}: {path.name} has no {name}", "Give a whole folder")
+    return found
 
 
 def _model(run: Mapping[str, Any]) -> str:

@@ -76,8 +76,8 @@ def _check_resume(folder: str | None, run: Run) -> None:
         return
     place = Path(os.path.abspath(os.path.expanduser(folder)))
     pulled = read_pulled(place)
-    check_resumable(pulled, place, run.model_dump(mode="json"))
     verify_files(place, pulled)
+    check_resumable(pulled, place, run.model_dump(mode="json"))
 
 
 def _files(folder: Path) -> dict[str, str]:
