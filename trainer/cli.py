@@ -33,7 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     arguments = parse(argv)
     try:
-        return COMMANDS[arguments.command](arguments)
+        code = COMMANDS[arguments.command](arguments)
+        sys.stdout.flush()  # here, so that a full disk or a closed pipe behind it is told below
+        return code
     except GradferryError as error:
         print(f"gradferry: {error}", file=sys.stderr)
         return error.exit_code
@@ -46,11 +48,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # `gradferry status | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return 0
-    except (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        print(f"gradferry: {error.filename}: {error.strerror}", file=sys.stderr)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        print(f"gradferry: {where}{error.strerror or error}", file=sys.stderr)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _leave_stdout()
         return EXIT_USER
+
+
+def _leave_stdout() -> None:
+    """Nothing can be written there any more: what is still in the buffer is not tried again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def check(arguments: argparse.Namespace) -> int:

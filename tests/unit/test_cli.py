@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from trainer.cli import COMMANDS as COMMAND_TABLE
 from trainer.cli import main
 from trainer.records.events import Started, Step
 from trainer.records.history import History, history_path
@@ -149,3 +151,21 @@ def test_the_control_node_needs_nothing_heavy_for_what_it_does(tmp_path: Path) -
 def test_smoke_computes_on_what_is_there() -> None:
     result = smoke()
     assert result.ok and result.gflops > 0 and result.problem is None
+
+
+def test_a_full_output_is_told_and_exits_with_2() -> None:
+    command = [sys.executable, "-m", "trainer.cli", "check", str(REPOSITORY / "examples" / "digits.yml")]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=REPOSITORY)
+    assert (done.returncode, done.stderr) == (2, "gradferry: No space left on device\n")
+
+
+def test_any_error_of_the_system_is_a_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(arguments: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "runs/x")
+
+    monkeypatch.setitem(COMMAND_TABLE, "smoke", full)
+    assert main(["smoke"]) == 2
+    assert capsys.readouterr().err == "gradferry: runs/x: No space left on device\n"
