@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from trainer.errors import DataError, HostError
+from trainer.errors import ConfigError, DataError, HostError
 from trainer.records.events import Evaluated, Event, Resumed, Settings, Started, Step
 from trainer.records.history import Entry, Histories
 from trainer.records.status import Status, StatusFile
@@ -68,6 +68,27 @@ def test_a_host_without_status_and_one_with_a_damaged_one_say_so() -> None:
     assert row.problem.startswith("damaged status:")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"step": "12"}, {"rank": None}, {"t": "now"}, {"accum_steps": 4.0}, {"loss": [1]}, {"host": 3}, {"lr": 10**400}],
+)
+def test_a_status_with_a_value_of_another_kind_is_damaged(change: dict[str, object]) -> None:
+    rows = rows_of("sin", "", [json.dumps(asdict(TRAINING) | change), text_of(TRAINING)], 100.0)
+    assert f"damaged status: {next(iter(change))} = " in shown(rows)
+    assert [row.status for row in rows] == [None, TRAINING]
+
+
+def test_a_status_file_of_other_bytes_is_a_row_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "status").mkdir()
+    (tmp_path / "status" / "sin-0.json").write_bytes(b"\xff\xfe")
+    (tmp_path / "status" / "sin-1.json").write_bytes(b"[" * 200_000)
+    assert [row.problem[:15] for row in rows_of_state(tmp_path, 0.0)] == ["damaged status:"] * 2
+
+
+def test_brackets_are_shown_as_they_are() -> None:
+    assert "no [/etc] here" in shown([Row("fra", "[red]eu", problem="no [/etc] here")])
+
+
 def test_a_rank_not_heard_of_for_long_is_marked_unless_it_ended() -> None:
     over = Status(host="sin", rank=1, t=100.0, state="ended")
     old, ended = rows_of("sin", "", [text_of(TRAINING), text_of(over)], now_s=500.0)
@@ -117,6 +138,22 @@ def test_hosts_are_reached_as_the_inventory_says() -> None:
     for option in ("Port=2222", "User=debian", 'IdentityFile="/keys/my key"', "BatchMode=yes"):
         assert command[command.index(option) - 1] == "-o"
     assert 'UserKnownHostsFile="/x/inventory.known_hosts"' in command
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ansible_port", "ssh"), ("ansible_port", 70000), ("ansible_ssh_common_args", "-J 'jump")],
+)
+def test_a_host_that_cannot_be_reached_as_written_is_named(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match="^sin: "):
+        targets_of({"_meta": {"hostvars": {"sin": {name: value}}}})
+
+
+def test_what_ansible_says_of_a_broken_inventory_is_shown(tmp_path: Path) -> None:
+    inventory = tmp_path / "inventory.ini"
+    inventory.write_text('[hosts]\nsin ansible_host="203.0.113.5\n')
+    with pytest.raises(HostError, match="Ansible cannot read it: .*No closing quotation"):
+        read_inventory(inventory)
 
 
 def test_the_keys_of_hosts_stand_beside_the_inventory(tmp_path: Path) -> None:

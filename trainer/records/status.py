@@ -55,11 +55,30 @@ class StatusFile:
 
 def parse_status(line: str) -> Status:
     """A status file's text. Raises ValueError where it is none."""
-    values = json.loads(line)
+    try:
+        values = json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     if not isinstance(values, dict):
         raise ValueError(f"expected an object, found {type(values).__name__}")
-    known = {field.name for field in fields(Status)}
+    kinds = {field.name: str(field.type) for field in fields(Status)}
+    known = {name: value for name, value in values.items() if name in kinds}
+    for name, value in known.items():
+        if not _is_a(kinds[name], value):
+            raise ValueError(f"{name} = {value!r:.40}, expected {kinds[name]}")
     try:
-        return Status(**{name: value for name, value in values.items() if name in known})
+        return Status(**known)
     except TypeError as error:
         raise ValueError(str(error)) from None
+
+
+def _is_a(kind: str, value: object) -> bool:
+    """Is it of a field's type, as that is written: `int`, `float | None`. Numbers also have to be of a sane size."""
+    if value is None:
+        return "None" in kind
+    if kind.startswith("str"):
+        return isinstance(value, str)
+    numbers = int if kind.startswith("int") else (int, float)
+    if isinstance(value, bool) or not isinstance(value, numbers):
+        return False
+    return not isinstance(value, int) or abs(value) < 2**63

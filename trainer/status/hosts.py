@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.errors import HostError
+from trainer.errors import ConfigError, HostError
 from trainer.launch import STATE_FOLDER
 from trainer.status.rows import Row, rows_of
 
@@ -88,6 +89,8 @@ def read_inventory(path: Path) -> list[Target]:
         raise HostError(f"{path}: Ansible cannot read it: {complaint}", "Try it by hand: " + " ".join(command))
     targets = targets_of(json.loads(done.stdout))
     if not targets:
+        for complaint in re.findall(r"Failed to parse inventory with .*", done.stderr)[:1]:
+            raise HostError(f"{path}: Ansible cannot read it: {complaint}", "Try it by hand: " + " ".join(command))
         raise HostError(f"{path}: no hosts in it", f"List at least one under [{GROUP}]")
     return targets
 
@@ -109,7 +112,13 @@ def _ask(target: Target, known_hosts: Path, state: str) -> list[Row]:
     command = ssh_command(target, known_hosts, remote_command(state))
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=ANSWER_S, check=False, stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
         return [Row(target.name, target.region, problem=f"no answer within {ANSWER_S} s")]
@@ -136,8 +145,21 @@ def _target(name: str, variables: Mapping[str, Any]) -> Target:
         name=name,
         address=str(variables.get("ansible_host", variables.get("ansible_ssh_host", name))),
         region=str(variables.get("region", "")),
-        port=int(port) if port else None,
+        port=_port(name, port) if port else None,
         user=variables.get("ansible_user", variables.get("ansible_ssh_user")),
         key_file=os.path.expanduser(str(key_file)) if key_file else None,
-        more_ssh_args=tuple(shlex.split(more)),
+        more_ssh_args=_words(name, more),
     )
+
+
+def _port(host: str, value: object) -> int:
+    if not str(value).isdecimal() or not 1 <= int(str(value)) <= 65535:
+        raise ConfigError(f"{host}: ansible_port = {value!r}", "It must be a number from 1 to 65535")
+    return int(str(value))
+
+
+def _words(host: str, text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise ConfigError(f"{host}: its arguments for ssh, `{text}`: {error}", "Close every quote") from None

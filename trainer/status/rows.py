@@ -47,7 +47,7 @@ def rows_of_state(state: Path, now_s: float) -> list[Row]:
     """The rows of a state folder on this machine. Raises DataError where there is no run."""
     if not state.is_dir():
         raise DataError(f"{state}: no such state folder", "Give --state DIR, or -i INVENTORY to ask the hosts")
-    texts = [path.read_text(encoding="utf-8") for path in sorted((state / "status").glob("*.json"))]
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted((state / "status").glob("*.json"))]
     return rows_of(state.name, "", texts, now_s)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.table import Table
+from rich.text import Text
 
 from trainer.status.rows import Row
 
@@ -21,7 +22,8 @@ def render(rows: Sequence[Row], title: str = "") -> Table:
     for name in COLUMNS:
         table.add_column(name, justify="left" if name in _LEFT else "right", no_wrap=True)
     for row in sorted(rows, key=lambda r: (r.status is None, r.status.rank if r.status else 0, r.host)):
-        table.add_row(*cells(row), style="red" if row.problem or row.stale else None)
+        texts = [Text(cell) for cell in cells(row)]  # as it is: `[x]` in it is no markup
+        table.add_row(*texts, style="red" if row.problem or row.stale else None)
     return table
 
 
