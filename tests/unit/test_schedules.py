@@ -76,3 +76,18 @@ def test_a_schedule_without_an_end_ends_with_the_run_whatever_its_unit():
 def test_settings_in_force_survive_a_checkpoint():
     before = InForce.at_start(run(), 2, 1000).changed(run(clip_grad_norm=2.0), 2, 1000, Progress(step=3))
     assert InForce.from_json(before.to_json()) == before
+
+
+def test_a_resume_in_the_middle_of_a_ramp_leaves_the_ramp_as_it_is():
+    start = InForce.at_start(run(lr_scaling={"ramp_steps": 10}), 1, 1000)
+    changed = run(lr_scaling={"ramp_steps": 10}, optimizer={"lr": 0.5})
+    ramp = start.changed(changed, 1, 1000, Progress(step=4))
+    resumed = ramp.changed(changed, 1, 1000, Progress(step=8))
+    assert [resumed.level.at(step) for step in range(8, 16)] == [ramp.level.at(step) for step in range(8, 16)]
+
+
+def test_windows_that_were_skipped_do_not_move_the_end_of_the_schedule_at_a_resume():
+    settings = run(schedule={"kind": "linear"})
+    start = InForce.at_start(settings, 1, 100)
+    batch = start.global_batch
+    assert start.changed(settings, 1, 100, Progress(step=1, position=2 * batch, windows=2, skipped=1)) == start

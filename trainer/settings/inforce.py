@@ -53,7 +53,9 @@ class InForce:
     def changed(self, run: Run, replicas: int, epoch_samples: int, at: Progress) -> InForce:
         """The same run with other settings, or other replicas, from the next window on; the rate goes there by ramp."""
         base = run.lr_scaling.base_batch or self.base_batch
-        level = self.level.towards(_target(run, replicas, base), at.step, run.lr_scaling.ramp_steps)
+        target, level = _target(run, replicas, base), self.level
+        if target != level.target:  # else a ramp that is under way goes on
+            level = level.towards(target, at.step, run.lr_scaling.ramp_steps)
         if level.target == self.level.target and self.level.at(at.step) == self.level.target:
             level = Level.constant(level.target)
         return replace(
@@ -62,8 +64,13 @@ class InForce:
             replicas=replicas,
             base_batch=base,
             level=level,
-            total=_total(run, replicas, epoch_samples, at),
+            total=self.total if self._as_long(run, replicas) else _total(run, replicas, epoch_samples, at),
         )
+
+    def _as_long(self, run: Run, replicas: int) -> bool:
+        """Whether the run has as many windows as before: then its schedule ends where it did, whatever was skipped."""
+        lengths = [(one.epochs, one.max_steps, one.schedule) for one in (self.run, run)]
+        return lengths[0] == lengths[1] and self.global_batch == global_batch(run.accumulation, replicas)
 
     def to_json(self) -> dict[str, Any]:
         return {
