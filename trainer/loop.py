@@ -18,7 +18,7 @@ from trainer.compute.replica import Replica
 from trainer.data.course import Course
 from trainer.data.feed import Feed
 from trainer.data.loader import Fetched
-from trainer.errors import TrainingError
+from trainer.errors import GradferryError, ModelError, TrainingError
 from trainer.evaluate import Evaluator
 from trainer.models.scored import Batch
 from trainer.optim.schedules import Position
@@ -116,6 +116,20 @@ def contribute(state: TrainState, work: Work, window: Window, watch: Watch) -> t
             )
             begin_window(state.inforce.run.seed, state.progress.windows, work.feed.replica)
             fetched = work.feed.again(window, accumulation)
+        except (GradferryError, OSError):  # of the reader
+            raise
+        except Exception as error:
+            if failed_device(error):
+                raise
+            raise ModelError(
+                f"step {state.progress.step + 1}: {type(error).__name__}: {(str(error).splitlines() or [''])[0][:160]}",
+                "model.factory fails on these samples: do its arguments (classes, vocabulary, lengths) fit the data?",
+            ) from error
+
+
+def failed_device(error: Exception) -> bool:
+    """A GPU's own failure, which a new start may cure; an index out of bounds on it is the model's."""
+    return "CUDA error" in str(error) and "device-side assert" not in str(error)
 
 
 def loss_scale(state: TrainState, work: Work) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.checkpoint.state import Snapshot, TrainState, fingerprint, model_tensors, restore
+from trainer.checkpoint.state import Snapshot, TrainState, fingerprint, model_tensors, optimizer_kind, restore
 from trainer.checkpoint.store import CheckpointStore, Stored, load_snapshot, load_values
 from trainer.checkpoint.transfer import Choice, choose, hand_out
 from trainer.config import Run, fields, is_live
@@ -80,6 +80,8 @@ def start_or_resume(
     snapshot = load_snapshot(stored)
     check_same_run(desired, state.data, snapshot)
     restore(state, snapshot, exchange.rank)
+    if (before := optimizer_kind(snapshot)) != (kind := desired.optimizer.kind):
+        note(f"optimizer.kind was {before}, is now {kind}: its moments begin anew")
     if writes:
         store.drop_after(choice.step)
     merged = keep_live_settings(desired, state.inforce.run)

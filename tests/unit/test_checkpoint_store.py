@@ -11,7 +11,7 @@ from torch import nn
 
 from trainer.checkpoint.keeper import Keeper
 from trainer.checkpoint.manifest import FILES
-from trainer.checkpoint.state import TrainState, restore, take_snapshot
+from trainer.checkpoint.state import Best, TrainState, restore, take_snapshot
 from trainer.checkpoint.store import CheckpointStore, Stored, load_snapshot
 from trainer.checkpoint.transfer import choose, hand_out
 from trainer.compute.scaler import LossScaler
@@ -60,6 +60,22 @@ def test_what_is_read_back_is_what_was_written_to_the_bit(store, kind):
     for one in (before, after):
         one.updater.step(next_step, 0.1)
     assert same(before.model, after.model)
+
+
+def test_a_loss_scale_is_taken_over_only_where_the_precision_has_one(store):
+    plain, scaled = state(), state()
+    plain.scaler, scaled.scaler = LossScaler.off(), LossScaler(scale=8.0)
+    without, with_scale = (take_snapshot(one, world=1) for one in (plain, scaled))
+    restore(scaled, without, rank=0)
+    restore(plain, with_scale, rank=0)
+    assert (scaled.scaler, plain.scaler) == (LossScaler(scale=8.0), LossScaler.off())
+
+
+def test_an_evaluation_that_is_not_a_number_is_never_the_best():
+    best = Best().after(float("nan"), 2)
+    assert (best.loss, best.since) == (None, 1)
+    assert best.after(0.5, 4).after(float("nan"), 6) == Best(0.5, 4, 1)
+    assert Best(float("nan"), 2).after(0.5, 4) == Best(0.5, 4)
 
 
 @pytest.mark.parametrize("name", [*FILES, "manifest.json"])

@@ -14,7 +14,7 @@ import torch
 from tests.unit.small_run import DropoutNet, Losses, equal, go, told
 from trainer.config import Run
 from trainer.drain import Drain
-from trainer.errors import CheckpointError, ConfigError, DataError, TrainingError
+from trainer.errors import CheckpointError, ConfigError, DataError, ModelError, TrainingError
 from trainer.records.checkers import EverySampleOnce
 from trainer.records.history import read_histories
 from trainer.records.verdict import Kept
@@ -190,6 +190,34 @@ def test_memory_that_runs_out_cuts_the_micro_batch_and_leaves_the_global_batch(
 def test_a_single_sample_that_does_not_fit_is_an_error_for_a_person(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="a single sample does not fit"):
         go(tmp_path, model=Cramped(0))
+
+
+def test_what_a_model_raises_is_told_with_the_step_and_what_a_reader_says_stays(tmp_path: Path) -> None:
+    class Raises(DropoutNet):
+        def __init__(self, error: Exception) -> None:
+            super().__init__()
+            self.error = error
+
+        def forward(self, batch: Any) -> Any:
+            raise self.error
+
+    with pytest.raises(ModelError, match="^step 1: IndexError: Target 12 is out of bounds"):
+        go(tmp_path / "labels", model=Raises(IndexError("Target 12 is out of bounds.\nmore")))
+    with pytest.raises(DataError, match="damaged"):
+        go(tmp_path / "data", model=Raises(DataError("damaged")))
+    with pytest.raises(RuntimeError, match="ECC"):
+        go(tmp_path / "device", model=Raises(RuntimeError("CUDA error: uncorrectable ECC error encountered")))
+
+
+@pytest.mark.parametrize("before, now", [("adamw", "sgd"), ("sgd", "adamw")])
+def test_another_kind_of_optimizer_begins_without_the_moments_of_the_one_before(
+    tmp_path: Path, before: str, now: str
+) -> None:
+    go(tmp_path, epochs=1, optimizer={"kind": before})
+    ending, state = go(tmp_path, epochs=2, optimizer={"kind": now})
+    assert (ending.kind, state.progress.step) == ("finished", 10)
+    names = {name.rpartition(".")[2] for name in state.updater.tensors()}
+    assert names == ({"step", "exp_avg", "exp_avg_sq"} if now == "adamw" else set())
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:

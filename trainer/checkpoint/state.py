@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -31,7 +32,7 @@ class Best:
     since: int = 0
 
     def after(self, loss: float, step: int) -> Best:
-        if self.loss is None or loss < self.loss:
+        if not math.isnan(loss) and (self.loss is None or math.isnan(self.loss) or loss < self.loss):
             return Best(loss, step, 0)
         return Best(self.loss, self.step, self.since + 1)
 
@@ -116,18 +117,23 @@ def take_snapshot(state: TrainState, world: int, streams: list[dict[str, Any]] |
 def restore(state: TrainState, snapshot: Snapshot, rank: int) -> None:
     """Put `snapshot` into `state`, whose model has the same parameters. Raises CheckpointError where it does not fit.
 
-    Settings in force are as they were; the caller decides what became of the number of replicas.
+    Settings in force are as they were; the caller decides what became of the number of replicas. Moments of another
+    kind of optimizer are left behind, and so is a loss scale where the precision asks for another.
     """
     check_fits(state.model, snapshot)
+    desired = state.inforce.run
     for name, tensor in model_tensors(state.model).items():
         tensor.copy_(snapshot.model[name])
     moments = {name: t for name, t in snapshot.optimizer.items() if not name.startswith("average:")}
+    if optimizer_kind(snapshot) != desired.optimizer.kind:
+        moments = {}
     state.updater.load(moments, snapshot.values["updates"])
     if state.average is not None:
         prefix = len("average:")
         state.average.load({n[prefix:]: t for n, t in snapshot.optimizer.items() if n.startswith("average:")})
     state.progress = Progress(**snapshot.values["progress"])
-    state.scaler = LossScaler(**snapshot.values["scaler"])
+    scaler = LossScaler(**snapshot.values["scaler"])
+    state.scaler = scaler if scaler.active == state.scaler.active else state.scaler
     state.inforce = InForce.from_json(snapshot.values["in_force"])
     state.best = Best(**snapshot.values["best"])
     state.lineage = tuple(snapshot.values["lineage"])
@@ -136,6 +142,11 @@ def restore(state: TrainState, snapshot: Snapshot, rank: int) -> None:
     for name, stream in state.streams.items():
         if streams:  # of another number of replicas: go on with one that is there
             stream.load_state_dict(streams[rank % len(streams)][name])
+
+
+def optimizer_kind(snapshot: Snapshot) -> str:
+    """What the moments in `snapshot` are of."""
+    return str(snapshot.values["in_force"]["run"]["optimizer"]["kind"])
 
 
 def check_fits(model: nn.Module, snapshot: Snapshot) -> None:
