@@ -10,8 +10,10 @@ from trainer.deploy.receipt import (
     cluster_of,
     holds_something,
     newest_checkpoint,
+    one_folder,
     read_receipt,
     receipt_for,
+    receipts_for,
     write_receipt,
 )
 from trainer.errors import HostError
@@ -58,6 +60,33 @@ def test_a_finished_receipt_holds_while_the_host_is_empty_and_not_when_it_was_se
     assert receipt_for("digits", "ap-1", old, EMPTY, FRESH) is old
     assert receipt_for("digits", "ap-1", old, None, FRESH) is old
     assert receipt_for("digits", "ap-1", old, FULL, FRESH) is FRESH
+
+
+HALF = Receipt("digits", "eu-1", "2026-04-01T10:00:00Z", "/pulled/old").noted("stopped", "then", {})
+
+
+@pytest.mark.parametrize(
+    ("old", "facts", "folder"),
+    [
+        ((None, None), (FULL, FULL), "new"),
+        ((finished(), finished()), (EMPTY, EMPTY), "old"),  # repeated
+        ((finished(), finished()), (FULL, EMPTY), "new"),  # one was set up again, the other is still empty
+        ((finished(), finished()), (EMPTY, FULL), "new"),
+        ((finished(), None), (EMPTY, FULL), "new"),  # a host that was not in it
+        ((finished(), HALF), (EMPTY, FULL), "old"),  # interrupted
+        ((HALF, None), (FULL, FULL), "old"),
+        ((finished(), HALF), (FULL, FULL), "new"),  # interrupted, and the other was set up again since
+        ((None, finished()), (None, EMPTY), "old"),
+        ((HALF, HALF), (None, None), "new"),
+    ],
+)
+def test_files_come_to_the_folder_of_their_own_teardown_and_to_no_older_one(old, facts, folder):
+    seen = dict(zip(("ap-1", "eu-1"), facts, strict=True))
+    found = receipts_for("digits", dict(zip(seen, old, strict=True)), seen, FRESH)
+    answering = [host for host in seen if seen[host] is not None]
+    assert one_folder(found, answering, FRESH.folder) == f"/pulled/{folder}"
+    unfinished = [found[host].folder for host in answering if not found[host].complete and found[host].steps]
+    assert set(unfinished) <= {f"/pulled/{folder}"}
 
 
 def test_the_receipt_of_another_cluster_counts_for_nothing():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,31 @@ def receipt_for(
     if old.complete and facts is not None and holds_something(facts):
         return fresh  # the host was set up again since
     return old
+
+
+def receipts_for(
+    cluster: str, old: Mapping[str, Receipt | None], facts: Mapping[str, Mapping[str, Any] | None], fresh: Receipt
+) -> dict[str, Receipt]:
+    """`receipt_for` each host. Where one was set up again since its teardown, all that answer begin anew: what another
+    had left unfinished then is of an older run. `fresh`: its host is filled in."""
+    found, again = {}, False
+    for host, receipt in old.items():
+        found[host] = receipt_for(cluster, host, receipt, facts[host], replace(fresh, host=host))
+        again |= receipt is not None and receipt.cluster == cluster and receipt.complete and not found[host].complete
+    for host, receipt in found.items():
+        if again and facts[host] is not None and not receipt.complete:
+            found[host] = replace(fresh, host=host)
+    return found
+
+
+def one_folder(receipts: Mapping[str, Receipt], answering: Sequence[str], folder: str) -> str:
+    """Where all hosts' files come together: that of an unfinished teardown, that of a finished one which is only
+    repeated, else `folder`. Never that of an older run: its checkpoint may be of a higher step."""
+    asked = [receipts[host] for host in answering]
+    begun = [receipt.folder for receipt in asked if not receipt.complete and receipt.folder != folder]
+    if begun:
+        return begun[0]
+    return asked[0].folder if asked and all(receipt.complete for receipt in asked) else folder
 
 
 def newest_checkpoint(seen: Mapping[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]] | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from trainer.deploy.receipt import Receipt, cluster_of, read_receipt, receipt_for, write_receipt
+from trainer.deploy.receipt import Receipt, cluster_of, one_folder, read_receipt, receipts_for, write_receipt
 from trainer.errors import ConfigError, GradferryError
 
 UTC = "%Y-%m-%dT%H:%M:%SZ"
@@ -43,16 +43,14 @@ class ActionModule(ActionBase):
             Path(arguments["artifacts"]) / cluster / time.strftime("%Y%m%d-%H%M%S", began)
         )
         receipts = Path(arguments["receipts"])
-        opened = {}
+        old = {host: read_receipt(receipts / f"{host}.json") for host in hosts}
+        fresh = Receipt(cluster, "", time.strftime(UTC, began), folder)
+        opened = receipts_for(cluster, old, facts, fresh)
         for host in hosts:
-            path = receipts / f"{host}.json"
-            fresh = Receipt(cluster, host, time.strftime(UTC, began), folder)
-            old = read_receipt(path)
-            opened[host] = receipt_for(cluster, host, old, facts[host], fresh)
             if host not in answering and not opened[host].complete:
                 reason = "does not answer: not wiped"
                 opened[host] = opened[host].without_answer(time.strftime(UTC, began), reason)
-        folder = _one_folder(opened, answering, folder)
+        folder = one_folder(opened, answering, folder)
         if not self._task.check_mode:
             for host, receipt in opened.items():
                 write_receipt(receipts / f"{host}.json", receipt)
@@ -72,9 +70,3 @@ def _confirmed(cluster: str, confirm: Any) -> None:
             f"teardown of {cluster}: {seen}; nothing was changed",
             f"Type the name when you are asked, or give -e confirm={cluster}",
         )
-
-
-def _one_folder(receipts: Mapping[str, Receipt], answering: list[str], folder: str) -> str:
-    """The folder of a teardown that has begun, so that all hosts' files come together."""
-    begun = [receipts[host].folder for host in answering if receipts[host].steps]
-    return begun[0] if begun else folder
