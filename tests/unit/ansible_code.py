@@ -13,6 +13,11 @@ def filters(name: str) -> ModuleType:
     return _load(f"gradferry_filters_{name}", ANSIBLE / "filter_plugins" / f"{name}.py")
 
 
+def action(name: str) -> ModuleType:
+    """Module of `ansible/plugins/action/<name>.py`."""
+    return _load(f"gradferry_action_{name}", ANSIBLE / "plugins" / "action" / f"{name}.py")
+
+
 def reader(name: str) -> ModuleType:
     """Module of `ansible/module_utils/hostcard/<name>.py`, under the name that Ansible gives it on a host."""
     import ansible.module_utils as module_utils

@@ -1,9 +1,11 @@
 """A teardown leaves a receipt per host and can be repeated; nothing is wiped that was not pulled."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from tests.unit.ansible_code import action
 from trainer.deploy.receipt import (
     STEPS,
     Receipt,
@@ -87,6 +89,16 @@ def test_files_come_to_the_folder_of_their_own_teardown_and_to_no_older_one(old,
     assert one_folder(found, answering, FRESH.folder) == f"/pulled/{folder}"
     unfinished = [found[host].folder for host in answering if not found[host].complete and found[host].steps]
     assert set(unfinished) <= {f"/pulled/{folder}"}
+
+
+def test_every_receipt_of_a_teardown_that_goes_on_says_its_folder(tmp_path):
+    write_receipt(tmp_path / "eu-1.json", HALF)
+    plan = action("teardown_plan").ActionModule.__new__(action("teardown_plan").ActionModule)
+    given = {"hosts": ["ap-1", "eu-1"], "name": "digits", "confirm": "digits"}
+    plan._task = SimpleNamespace(args=given | {"receipts": tmp_path, "artifacts": tmp_path}, check_mode=False)
+    opened = plan._open({host: {"ansible_facts": {"gradferry_trainer": FULL}} for host in given["hosts"]})
+    assert opened["folder"] == "/pulled/old"
+    assert {read_receipt(tmp_path / f"{host}.json").folder for host in given["hosts"]} == {"/pulled/old"}
 
 
 def test_the_receipt_of_another_cluster_counts_for_nothing():

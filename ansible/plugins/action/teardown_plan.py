@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,9 @@ class ActionModule(ActionBase):
                 reason = "does not answer: not wiped"
                 opened[host] = opened[host].without_answer(time.strftime(UTC, began), reason)
         folder = one_folder(opened, answering, folder)
+        for host in answering:
+            if not opened[host].complete:  # so that one that is interrupted again finds it whichever host comes first
+                opened[host] = replace(opened[host], folder=folder)
         if not self._task.check_mode:
             for host, receipt in opened.items():
                 write_receipt(receipts / f"{host}.json", receipt)
