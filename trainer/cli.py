@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from trainer.arguments import parse
-from trainer.errors import EXIT_USER, ComeBack, DataError, GradferryError
+from trainer.errors import EXIT_COME_BACK, EXIT_USER, ComeBack, DataError, GradferryError
 
 if TYPE_CHECKING:
     from trainer.status.rows import Row
@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         except OSError:
             _leave_stdout()
-        return EXIT_USER
+        # A file is the user's to mend. What has no name (a connection, a device) is gone by the next start of a trainer.
+        return EXIT_COME_BACK if arguments.command == "train" and error.filename is None else EXIT_USER
 
 
 def _leave_stdout() -> None:
