@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         except OSError:
             _leave_stdout()
-        # A file is the user's to mend. What has no name (a connection, a device) is gone by the next start of a trainer.
+        # A file is the user's to mend. What has no name (a connection, a device) is gone by the next start.
         return EXIT_COME_BACK if arguments.command == "train" and error.filename is None else EXIT_USER
 
 
