@@ -107,7 +107,7 @@ def test_a_plain_host_becomes_ready_even_when_a_first_run_is_killed(shop, plan_n
         foretold = made.ansible(tmp_path).play("playbooks/provision.yml", "--check", "--diff", name="check").check()
         assert "install" in foretold.output and not host.succeeds("command -v docker || command -v nft")
         with made.ansible(tmp_path).start("playbooks/provision.yml", name="killed") as running:
-            wait_for(lambda: "Write the interface" in running.task(), "half of it is done", within_s=300)
+            wait_for(lambda: running.reached("Write the interface"), "half of it is done", within_s=300)
             running.process.kill()
         made.ansible(tmp_path).play("playbooks/provision.yml", name="first").check()
         assert host.succeeds("docker info && wg show gf0 && nft list table inet gradferry")

@@ -137,7 +137,7 @@ def test_a_teardown_that_was_killed_in_its_middle_goes_on_and_leaves_an_empty_ho
     words = cluster.words("confirm=launchtest", f"pull_folder={pulled}", f"receipts_folder={receipts}")
     ansible = cluster.bed.ansible(cluster.folder / "logs")
     with ansible.start("playbooks/teardown.yml", *words, name="killed") as running:
-        wait_for(lambda: "Verify everything" in running.task() or None, "the middle of it", within_s=180)
+        wait_for(lambda: running.reached("Verify everything"), "the middle of it", within_s=180)
         running.process.kill()
         running.process.wait()
     begun = json.loads((receipts / "ap-1.json").read_text())

@@ -71,8 +71,15 @@ class Running:
 
     def task(self) -> str:
         """Name of the task that it is at."""
-        names = re.findall(r"^(?:TASK|RUNNING HANDLER) \[(.*)\] \*", self.log.read_text(errors="replace"), re.M)
+        names = self._tasks()
         return names[-1] if names else ""
+
+    def reached(self, task: str) -> bool:
+        """True once a task with `task` in its name has begun; it may be over again by now."""
+        return any(task in name for name in self._tasks())
+
+    def _tasks(self) -> list[str]:
+        return re.findall(r"^(?:TASK|RUNNING HANDLER) \[(.*)\] \*", self.log.read_text(errors="replace"), re.M)
 
     def finish(self, meanwhile: Callable[[], object] | None = None, every_s: float = 1.0) -> Outcome:
         """Its outcome, when it has ended; `meanwhile` is called about every `every_s`."""
