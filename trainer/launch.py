@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from trainer.batching import batch_text, check_relation
@@ -138,11 +138,6 @@ def overrides_of(extra: Mapping[str, Any]) -> dict[str, object]:
         elif near := difflib.get_close_matches(name, SHORT, n=1, cutoff=0.8):
             raise ConfigError(f"command line  {name} is not a setting", f"Did you mean `{near[0]}`?")
     return overrides
-
-
-def as_dict(launch: Launch) -> dict[str, Any]:
-    """For templates."""
-    return asdict(launch) | {"environment": dict(launch.environment), "argv": list(launch.argv)}
 
 
 def _environment(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
-import torch
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore, Store
 
@@ -80,7 +79,3 @@ def part() -> None:
     """Leave the group, if there is one."""
     if dist.is_initialized():
         dist.destroy_process_group()
-
-
-def gpu_here() -> bool:
-    return torch.cuda.is_available() and dist.is_nccl_available()
