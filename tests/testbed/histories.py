@@ -48,4 +48,8 @@ def _pull(host: Host, target: Path) -> None:
     except APIError:
         return
     with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as tar:
-        tar.extractall(target, filter="data")
+        for entry in tar:  # files by their bare names: extraction filters came with Python 3.11.4, Debian 12 has 3.11.2
+            if (content := tar.extractfile(entry)) is not None:
+                file = target / "history" / Path(entry.name).name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content.read())
