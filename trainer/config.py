@@ -136,7 +136,7 @@ class Run(Settings):
 
     name: Name = "gradferry"
     seed: int = Field(17, ge=0, le=2**31 - 1)
-    strategy: Literal["auto", "single", "dp", "ddp"] = "auto"
+    strategy: Literal["auto", "single", "dp", "ddp", "fleet"] = "auto"
     epochs: Count = 20
     max_steps: Count | None = None
     model: Model = Model()

@@ -59,16 +59,19 @@ def strategy_of(run: Run, replicas: int) -> str:
     """`auto` resolved: ddp where there are several replicas, else single."""
     if run.strategy == "auto":
         return "ddp" if replicas > 1 else "single"
-    if run.strategy != "ddp" and replicas > 1:
+    if run.strategy not in ("ddp", "fleet") and replicas > 1:
         raise ConfigError(
             f"strategy = {run.strategy} trains in one process, the inventory has {replicas} devices",
-            "Use strategy: ddp (or auto), or an inventory with one host and one device",
+            "Use strategy: ddp or fleet (or auto), or an inventory with one host and one device",
         )
     return run.strategy
 
 
 def replicas_of(run: Run, hosts: Sequence[Host]) -> int:
-    """Replicas over all hosts. `dp` gives one host's devices to one process, which is one replica."""
+    """Replicas over all hosts. `dp` gives one host's devices to one process, which is one replica; in `fleet` a host is
+    one."""
+    if run.strategy == "fleet":
+        return len(hosts)
     if run.strategy == "dp" and len(hosts) == 1:
         return 1
     return sum(host.devices for host in hosts)
